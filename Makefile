@@ -213,7 +213,7 @@ gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet --package e2e --test security_table
 
 .PHONY: audit
-audit: ## Licences, unused dependencies, spelling, words, the bundle, advisories (OFFLINE=1: all but these; installs its tools first)
+audit: ## Licences, unused dependencies, spelling, words, the bundle (needs Go), advisories; installs its tools first. OFFLINE=1: no advisories, and the bundle only where Go has its modules
 	tools/words.sh
 	tools/bundle.sh
 	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done

@@ -10,6 +10,8 @@
 # For each way to install (command line, manifests, chart): install, lose a volume as a tenant and restore it, uninstall,
 # and look for objects that were left behind.
 set -euo pipefail
+# Without this a failing command inside $(...) counts as one that finds nothing.
+shopt -s inherit_errexit
 release=$(realpath "$1") bed=$(realpath "$2")
 work=$(mktemp -d /tmp/nacre-release.XXXXXX)
 cluster=$work/bed/cluster

@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Where (md: Markdown, all: everywhere), the word or phrase as a regular expression in lower case, what to write instead.
+# Where (md: Markdown; says: Markdown, and what the programs print; all: everywhere), the word or phrase as a regular expression in lower case, what to write instead.
 # Whole words only. The first rule that matches at a place counts, so the longer phrase comes first.
 rules='
 all|(made|make|makes|making) anew|re-created, create again
@@ -36,8 +36,8 @@ all|lets older ones not look|on older Velero versions nacre disables import
 all|whom (it|this|that|they|news|a change|each change|a write|a change of one) concerns?|what it affects
 all|beside|next to, in the same namespace, in addition to, compared with
 md|(told|tells?)|reports, shows, message
-md|rights|permissions
-md|definitions|CRDs
+says|rights|permissions
+says|definitions|CRDs
 md|(reserved|such|the|these|own) marks|labels and annotations
 md|(there is|no|for|has) room|until a limit allows it
 md|(its|own|another|as its own) account|service account
@@ -51,6 +51,7 @@ storage account
 acts as
 acts on
 told apart
+[.]rights
 '
 
 files() {
@@ -80,21 +81,26 @@ RULES=$rules ALLOWED=$allowed awk '
   }
   FNR == 1 {
     flush()
-    state = "code"; fence = 0; generated = 0
+    state = "code"; fence = 0; generated = 0; tests = FILENAME ~ /tests?\.rs$/
     kind = FILENAME ~ /\.md$/ ? "md" : FILENAME ~ /\.rs$/ ? "rs" : "text"
   }
   {
+    strings = ""
     if (/words: ok/) text = ""
     else if (kind == "md") text = markdown($0)
     else if (kind == "rs") text = rust($0)
     else text = $0
     # A phrase may go on in the next line, so each line is looked at once its successor is known.
     look(before, text)
+    # What a user reads is a sentence in a string. Tests print nothing.
+    if ($0 ~ /#\[cfg\(test\)\]/) tests = 1
+    shipped = FILENAME ~ /^crates\/(api|cli|controller|engine|live_migration|planner|runtime)\/src\// && !tests
+    said = kind == "rs" && shipped && strings ~ /[^ ] +[^ ]/ ? " " tolower(strings) " " : ""
     before = text; place = FILENAME ":" FNR; of = kind
   }
   END { flush(); exit (found > 0) }
 
-  function flush() { look(before, ""); before = "" }
+  function flush() { look(before, ""); before = ""; said = "" }
 
   function look(text, next_text,    line, i, start, more) {
     if (text == "") return
@@ -106,6 +112,7 @@ RULES=$rules ALLOWED=$allowed awk '
     for (i = 1; i <= phrases; i++) if (phrase[i] != "") gsub(phrase[i], " ", line)
     for (i = 1; i <= count; i++) {
       if (scope[i] == "md" && of != "md") continue
+      if (scope[i] == "says" && of != "md" && said !~ pattern[i]) continue
       while (match(line, pattern[i]) && RSTART < start) {
         more = substr(line, RSTART + 1, RLENGTH - 2)
         printf "%s: %s -> %s\n", place, more, instead[i]
@@ -153,7 +160,7 @@ RULES=$rules ALLOWED=$allowed awk '
         state = "code"; i += length(hashes); out = out " "
       }
       else if (state == "comment" && substr(line, i, 2) == "*/") { state = "code"; i++ }
-      else out = out c
+      else { out = out c; if (state != "comment") strings = strings c }
     }
     return out
   }

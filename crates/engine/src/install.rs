@@ -20,7 +20,7 @@ use planner::install::{
 };
 use planner::lease::in_secret;
 use planner::velero_view::COPIED;
-use planner::{Action, Key, Object, Plan, Target};
+use planner::{Action, Key, Object, Plan, Target, download};
 use serde_json::Value;
 
 use crate::error::{Failure, status};
@@ -97,10 +97,29 @@ pub async fn with_finalizer(client: &Client) -> Result<Vec<Target>, kube::Error>
     Ok(targets.filter(|target| !target.finalizers.is_empty()).collect())
 }
 
-/// Every copy of a Velero object in a tenant's namespace, where Velero itself is in this one.
+/// What the Velero view put into tenants' namespaces, where Velero itself is in this one: copies of Velero's objects, and
+/// links for downloads.
 pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kube::Error> {
-    let elsewhere = format!("metadata.namespace!={namespace}");
-    let marked = ListParams::default().labels(labels::SHOWN).fields(&elsewhere);
+    Ok([copies_of_veleros(client, namespace).await?, links(client, namespace).await?].concat())
+}
+
+/// The same; none if copies may not be listed, since the permissions for them were not given.
+pub async fn permitted_copies(client: &Client, namespace: &str) -> Result<Option<Vec<Target>>, kube::Error> {
+    let Some(copies) = permitted(copies_of_veleros(client, namespace).await)? else { return Ok(None) };
+    // Permissions of before this version leave links out.
+    let links = permitted(links(client, namespace).await)?.unwrap_or_default();
+    Ok(Some([copies, links].concat()))
+}
+
+fn permitted<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Err(error) if status(&error).is_some_and(|status| status.code == 403) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+async fn copies_of_veleros(client: &Client, namespace: &str) -> Result<Vec<Target>, kube::Error> {
+    let marked = ListParams::default().labels(labels::SHOWN).fields(&elsewhere(namespace));
     let all = listed(client, COPIED.into_iter(), &marked).await?;
     // Objects that are being deleted need nothing more, unless nacre holds them.
     let held = |meta: &ObjectMeta| {
@@ -111,12 +130,30 @@ pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kub
     Ok(stay.map(|(kind, meta)| Target::of(*kind, meta)).collect())
 }
 
-/// The same; none if they may not be listed, since the permissions for copies were not given.
-pub async fn permitted_copies(client: &Client, namespace: &str) -> Result<Option<Vec<Target>>, kube::Error> {
-    match copies(client, namespace).await {
-        Err(error) if status(&error).is_some_and(|status| status.code == 403) => Ok(None),
-        other => other.map(Some),
+/// Downloads that nacre answered: their status has a link to what was backed up.
+async fn links(client: &Client, namespace: &str) -> Result<Vec<Target>, kube::Error> {
+    let kind = Kind::DownloadRequest;
+    let api = Api::<DynamicObject>::all_with(client.clone(), &kind.resource());
+    let answered = format!("{}=true", labels::EXCLUDE_FROM_BACKUP);
+    let mut page = ListParams::default().labels(&answered).fields(&elsewhere(namespace)).limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let list = match api.list(&page).await {
+            Err(error) if is_unknown(&error) => return Ok(found),
+            other => other?,
+        };
+        let answered = list
+            .items
+            .iter()
+            .filter(|item| download::is_answered(item) && item.metadata.deletion_timestamp.is_none());
+        found.extend(answered.map(|item| Target::of(kind, &item.metadata)));
+        let Some(next) = list.metadata.continue_.filter(|next| !next.is_empty()) else { return Ok(found) };
+        page = page.continue_token(&next);
     }
+}
+
+fn elsewhere(namespace: &str) -> String {
+    format!("metadata.namespace!={namespace}")
 }
 
 /// The objects of these kinds, listed page by page.

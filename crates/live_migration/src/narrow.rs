@@ -58,28 +58,36 @@ fn covers(rules: &[PolicyRule], part: &PolicyRule) -> bool {
 /// What is left of a rule that lets somebody migrate.
 fn parts(whole: &PolicyRule) -> Vec<PolicyRule> {
     let groups = whole.api_groups.as_deref().unwrap_or_default();
-    if groups.iter().any(|group| group == "*") {
-        // Nobody can list what else it gives.
-        return Vec::new();
-    }
+    let covers_group = |wanted: &str| groups.iter().any(|group| group == wanted);
     let part = |groups: Vec<String>, resources: Vec<String>, verbs: Vec<String>| {
         let is_empty = groups.is_empty() || resources.is_empty() || verbs.is_empty();
         let part =
             PolicyRule { api_groups: Some(groups), resources: Some(resources), verbs, ..whole.clone() };
         (!is_empty).then_some(part)
     };
-    let resources = whole.resources.clone().unwrap_or_default();
-    let others: Vec<_> =
-        groups.iter().filter(|group| ![KUBEVIRT, SUBRESOURCES].contains(&group.as_str())).cloned().collect();
+    let mut resources = whole.resources.clone().unwrap_or_default();
+    let others: Vec<_> = groups
+        .iter()
+        .filter(|group| !["*", KUBEVIRT, SUBRESOURCES].contains(&group.as_str()))
+        .cloned()
+        .collect();
     let mut found = vec![part(others, resources.clone(), whole.verbs.clone())];
-    if groups.iter().any(|group| group == KUBEVIRT) {
+    if covers_group("*") {
+        let (unlisted, named): (Vec<_>, Vec<_>) =
+            resources.into_iter().partition(|name| ["*", MIGRATIONS].contains(&name.as_str()));
+        found.push(part(vec!["*".to_owned()], without(&named, &MIGRATE, &[]), whole.verbs.clone()));
+        // Nobody can list the writes that a star gives in other groups. In KubeVirt's two groups they are known.
+        resources = unlisted.iter().filter(|name| *name == "*").cloned().collect();
+        found.push(part(vec!["*".to_owned()], unlisted, harmless(&whole.verbs)));
+    }
+    if covers_group(KUBEVIRT) || covers_group("*") {
         let machines = without(&resources, &[MIGRATIONS], &MACHINES);
         found.push(part(vec![KUBEVIRT.to_owned()], machines, whole.verbs.clone()));
         let names_it = resources.iter().any(|name| name == "*" || name == MIGRATIONS);
         let migrations = if names_it { vec![MIGRATIONS.to_owned()] } else { Vec::new() };
-        found.push(part(vec![KUBEVIRT.to_owned()], migrations, reading(&whole.verbs)));
+        found.push(part(vec![KUBEVIRT.to_owned()], migrations, harmless(&whole.verbs)));
     }
-    if groups.iter().any(|group| group == SUBRESOURCES) {
+    if covers_group(SUBRESOURCES) || covers_group("*") {
         let actions = without(&resources, &MIGRATE, &MACHINE_SUBRESOURCES);
         found.push(part(vec![SUBRESOURCES.to_owned()], actions, whole.verbs.clone()));
     }
@@ -100,12 +108,13 @@ fn without(resources: &[String], unwanted: &[&str], all: &[&str]) -> Vec<String>
     kept
 }
 
-/// The verbs that only read.
-fn reading(verbs: &[String]) -> Vec<String> {
+/// The verbs that start, change or end no migration. A star becomes the list of those that read.
+fn harmless(verbs: &[String]) -> Vec<String> {
     if verbs.iter().any(|verb| verb == "*") {
         return READ.map(str::to_owned).to_vec();
     }
-    verbs.iter().filter(|verb| READ.contains(&verb.as_str())).cloned().collect()
+    let writes = Power::ALL.map(|power| power.request().verb);
+    verbs.iter().filter(|verb| !writes.contains(&verb.as_str())).cloned().collect()
 }
 
 /// The permissions to migrate that a rule gives, as rules.

@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre uninstall --dry-run    what the first step would be, and what stays
 
 nacre's finalizers are removed, so that nothing is stuck. Velero's backups, restores and locations stay; copies of them
-in tenant namespaces are deleted. `helm uninstall` runs --requests-only itself; run this before or after it, for what
+and download links in tenant namespaces are deleted. `helm uninstall` runs --requests-only itself; run this before or after it, for what
 else Helm does not know.")]
 pub(crate) struct Uninstall {
     /// Also remove the CRDs of nacre's kinds, and with them every request of every tenant. Asks first.

@@ -64,7 +64,7 @@ async fn read_by_nacre(mallory: &Tenant<'_>, kind: &str) -> Result<NonAdminDownl
 }
 
 /// E3: `ttl: 1s`, below the policy's minimum, so that the backup expires at once
-pub(crate) async fn e3_an_end_that_comes_too_soon(attack_cluster: &AttackCluster) -> Result<()> {
+pub(crate) async fn e3_a_ttl_below_the_minimum_is_refused(attack_cluster: &AttackCluster) -> Result<()> {
     // Whoever steals a right to ask for backups cannot make them vanish by their own age, where there is a bound.
     let mallory = attack_cluster.attacker("e3").await?;
     let spec = json!({"backupSpec": {"ttl": "1s"}});

@@ -76,7 +76,7 @@ fn main() -> Result<ExitCode> {
         },
         limits::{
             e1_contents_of_the_clusters_own_storage,
-            e3_an_end_that_comes_too_soon,
+            e3_a_ttl_below_the_minimum_is_refused,
             f1_more_backups_than_their_share,
             f5_a_flood_of_downloads,
             x1_objects_that_are_not_what_they_should_be,

@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use crate::{
-    house_and_nacre,
+    cluster_and_nacre,
     person::Person,
     program::{Ended, nacre},
     terminal::Terminal,
@@ -115,7 +115,7 @@ async fn admin(test_cluster: &TestCluster, arguments: &[&str]) -> Result<String>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()> {
-    let (test_cluster, controller) = house_and_nacre().await?;
+    let (test_cluster, controller) = cluster_and_nacre().await?;
     let metric = "nacre_last_good_backup_timestamp_seconds{namespace=\"revoked\"}";
     let bob = Person::new(test_cluster, "revoked", "bob").await?;
     bob.tenant.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;

@@ -45,13 +45,13 @@ overrides:
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
 async fn test_cluster() -> Result<&'static TestCluster> {
-    Ok(&house_and_nacre().await?.0)
+    Ok(&cluster_and_nacre().await?.0)
 }
 
 /// The same, with the controller that runs in it.
-async fn house_and_nacre() -> Result<&'static (TestCluster, Nacre)> {
-    static HOUSE: OnceCell<(TestCluster, Nacre)> = OnceCell::const_new();
-    HOUSE
+async fn cluster_and_nacre() -> Result<&'static (TestCluster, Nacre)> {
+    static SHARED: OnceCell<(TestCluster, Nacre)> = OnceCell::const_new();
+    SHARED
         .get_or_try_init(|| async {
             let test_cluster = TestCluster::build().await?;
             test_cluster.set_policy(POLICY).await?;

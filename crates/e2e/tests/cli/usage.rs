@@ -7,11 +7,11 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::{house_and_nacre, person::Person, program::nacre, stage};
+use crate::{cluster_and_nacre, person::Person, program::nacre, stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_see_what_they_use_and_administrators_see_all() -> Result<()> {
-    let (test_cluster, controller) = house_and_nacre().await?;
+    let (test_cluster, controller) = cluster_and_nacre().await?;
     let fay = Person::new(test_cluster, "figures", "fay").await?;
     fay.says(&["backup", "create", "one", "--wait"]).await?;
     let own = fay.nacre(&["usage", "-o", "json"]).await?.json(0)?;

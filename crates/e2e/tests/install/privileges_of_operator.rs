@@ -109,7 +109,13 @@ async fn copies(test_cluster: &TestCluster) -> Result<()> {
         }
         json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
     });
-    let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
+    // A link that was given out.
+    let link = json!({"apiVersion": v1, "kind": "DownloadRequest",
+        "metadata": {"name": "link", "namespace": "shop", "labels": {labels::EXCLUDE_FROM_BACKUP: "true"}},
+        "spec": {"target": {"kind": "BackupLog", "name": "copy"}},
+        "status": {"phase": "Processed", "downloadURL": "http://store/signed"}});
+    let objects = objects.into_iter().chain([link]);
+    let objects = objects.map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
     test_cluster.bed.apply(&objects).await
 }
 

@@ -17,6 +17,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
+use super::imported::forget_looks;
 use super::requester::operator;
 
 const TIMEOUT: Duration = Duration::from_mins(3);
@@ -113,7 +114,7 @@ async fn doctor(test_cluster: &TestCluster) -> Result<Vec<Value>> {
 async fn with_the_extra_role_every_story_works() -> Result<()> {
     let bed = Bed::builder().with_velero().velero_namespace(ADP);
     let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
-    test_cluster.configure_oadp(json!({})).await?;
+    test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
     deployment(&test_cluster).await?;
     let fixes = doctor(&test_cluster).await?;
     let fixes: Vec<_> = fixes.iter().filter_map(|one| one["fix"].as_str()).collect();
@@ -133,9 +134,11 @@ async fn with_the_extra_role_every_story_works() -> Result<()> {
     let spec = json!({"schedule": "* * * * *", "retention": {"keepLast": 1}, "template": {"backupSpec": {}}});
     shop.create::<NonAdminSchedule>("often", json!({ "spec": spec })).await?;
 
-    // A restore from storage of one's own.
+    // A restore from storage of one's own, which an administrator approves.
     shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
+    let asked = shop.approval_pending("bucket").await?;
+    test_cluster.decide(&asked, "approve").await?;
     shop.location_available("bucket").await?;
     let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
     shop.create::<NonAdminBackup>("own", own).await?;
@@ -199,5 +202,15 @@ async fn with_the_extra_role_every_story_works() -> Result<()> {
         !findings.iter().any(|one| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render"))),
         "{findings:#?}"
     );
+
+    // The backup is lost and its data is not: it comes back from the tenant's storage.
+    shop.delete::<NonAdminBackup>("own").await?;
+    shop.gone::<NonAdminBackup>("own").await?;
+    test_cluster.gone_from_velero::<Backup>(&named).await?;
+    test_cluster.bed.velero_stop()?;
+    forget_looks(&test_cluster.bed).await?;
+    test_cluster.bed.velero_start().await?;
+    ensure!(shop.backup_ends("own").await? == "Completed");
+    ensure!(shop.backup_starts("own").await? == named, "it is the one that was there");
     Ok(())
 }

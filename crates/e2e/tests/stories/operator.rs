@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{Backup, Schedule};
+use api::velero::{Backup, DownloadRequest, Schedule};
 use api::{DataProtectionApplication, NonAdminBackup, condition, labels};
 use bed::eventually;
 use e2e::two_replicas::{created, leads, only_holders_act, sender};
@@ -204,7 +204,8 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
 
 /// Nobody would keep them true: copies of Velero's objects go with the controller that made them.
 #[tokio::test(flavor = "multi_thread")]
-async fn disabling_removes_copies_of_veleros_objects_from_tenants_namespaces() -> Result<()> {
+async fn disabling_removes_copies_of_veleros_objects_and_download_links_from_tenants_namespaces() -> Result<()>
+{
     let test_cluster = TestCluster::build_for_operator().await?;
     test_cluster.allow_velero_view().await?;
     let _operator = test_cluster.start_operator().await?;
@@ -219,6 +220,12 @@ async fn disabling_removes_copies_of_veleros_objects_from_tenants_namespaces() -
         metadata["namespace"] = json!("shop");
         json!({"apiVersion": "velero.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
     };
+    let download = |name: &str, metadata: Value| {
+        let target = json!({"target": {"kind": "BackupContents", "name": "daily"}});
+        let mut download = object("DownloadRequest", name, metadata, target);
+        download["status"] = json!({"phase": "Processed", "downloadURL": "http://store/signed"});
+        download
+    };
     let copy = json!({"labels": {labels::SHOWN: labels::SHOWN_COPY}});
     let held =
         json!({"labels": {labels::SHOWN: labels::SHOWN_COPY}, "finalizers": [labels::VELERO_VIEW_FINALIZER]});
@@ -226,6 +233,8 @@ async fn disabling_removes_copies_of_veleros_objects_from_tenants_namespaces() -
         object("Backup", "daily", copy, json!({})),
         object("Schedule", "nightly", held, json!({"schedule": "@daily", "template": {}})),
         object("Backup", "foreign", json!({}), json!({})),
+        download("answered", json!({"labels": {labels::EXCLUDE_FROM_BACKUP: "true"}})),
+        download("foreign", json!({})),
     ];
     let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
     test_cluster.bed.apply(&objects).await?;
@@ -236,7 +245,11 @@ async fn disabling_removes_copies_of_veleros_objects_from_tenants_namespaces() -
     let backups = Api::<Backup>::namespaced(client.clone(), "shop").list(&ListParams::default()).await?;
     let names: Vec<_> = backups.items.iter().map(ResourceExt::name_any).collect();
     ensure!(names == ["foreign"], "{names:?}");
-    let schedules = Api::<Schedule>::namespaced(client, "shop").list(&ListParams::default()).await?;
+    let schedules = Api::<Schedule>::namespaced(client.clone(), "shop").list(&ListParams::default()).await?;
     ensure!(schedules.items.is_empty(), "{:?}", schedules.items);
+    // A link that nacre gave opens everything in a backup.
+    let links = Api::<DownloadRequest>::namespaced(client, "shop").list(&ListParams::default()).await?;
+    let names: Vec<_> = links.items.iter().map(ResourceExt::name_any).collect();
+    ensure!(names == ["foreign"], "{names:?}");
     Ok(())
 }

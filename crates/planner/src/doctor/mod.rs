@@ -6,7 +6,7 @@
 //! | `storage` | the default location, and those of tenants |
 //! | `program` | the leader: the lease, nacre's Deployment, and whether another controller runs too |
 //! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
-//! | `oadp` | on OADP: what its role leaves out |
+//! | `oadp` | on OADP: what its role and its CRDs leave out |
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
@@ -160,6 +160,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));
     findings.extend(oadp::examine(seen));
+    findings.extend(oadp::dropped(seen, policies));
     findings.extend(settings::examine(seen, &loaded, &vanished));
     findings.sort_by_key(|finding| finding.area);
     findings

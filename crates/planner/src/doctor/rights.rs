@@ -26,7 +26,7 @@ const CLUSTER_ADMIN: &str = "clusterrole/cluster-admin";
 
 pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     let may_not = "list roles and rolebindings of the whole cluster";
-    if let Some(unseen) = AREA.unseen(&seen.rbac, "who holds which rights", may_not) {
+    if let Some(unseen) = AREA.unseen(&seen.rbac, "who has which permissions", may_not) {
         return vec![unseen];
     }
     let Reading::Found(rbac) = &seen.rbac else { return Vec::new() };

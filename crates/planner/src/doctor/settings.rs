@@ -148,7 +148,7 @@ fn view_without_rights(seen: &Observed, base: &Policy) -> Option<Finding> {
     let granted = rbac.cluster_roles.iter().any(|role| role.name_any() == VELERO_VIEW);
     (base.views.velero == VeleroView::All && !granted).then(|| {
         AREA.problem(
-            "views.velero is all, but the rights for it are not installed: nothing is copied",
+            "views.velero is all, but the permissions for it are not installed: nothing is copied",
             format!("kubectl nacre install --velero-view -n {}, or remove views.velero", seen.namespace),
         )
     })

@@ -43,7 +43,7 @@ fn location(name: &str, phase: &str, default: bool, tenant: Option<&str>) -> Bac
     }))
 }
 
-fn policy(text: &str) -> Readings {
+pub(super) fn policy(text: &str) -> Readings {
     let map = ConfigMap { data: Some([(KEY.to_owned(), text.to_owned())].into()), ..ConfigMap::default() };
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
@@ -608,7 +608,7 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
       -> keep pods from carrying pre.hook.backup.velero.io/* and post.hook.*.velero.io/* by an admission policy of yours
     Policy Problem: approval is off, so every owner of a namespace can bring storage: whoever owns the storage of a backup can read all Secrets that Velero can read, of the whole cluster (shared mode)
       -> set storageLocations.requireApproval: true, and approve storage only for those who may read that; or set storageLocations.mode: platform; in dedicated mode only those of tenants' namespaces could be read: kubectl nacre install --velero-namespace velero-tenants --fence
-    Policy Problem: views.velero is all, but the rights for it are not installed: nothing is copied
+    Policy Problem: views.velero is all, but the permissions for it are not installed: nothing is copied
       -> kubectl nacre install --velero-view -n velero, or remove views.velero
     ");
     insta::assert_snapshot!(
@@ -654,7 +654,7 @@ fn what_may_not_be_read_is_said_not_to_be_checked() {
     Nacre NotChecked: the program: you may not list deployments in all namespaces
     Nacre NotChecked: which process is leader: you may not get lease nacre in namespace kube-system
     Admission NotChecked: ValidatingWebhookConfiguration nacre: you may not get validatingwebhookconfiguration nacre
-    Rights NotChecked: who holds which rights: you may not list roles and rolebindings of the whole cluster
+    Rights NotChecked: who has which permissions: you may not list roles and rolebindings of the whole cluster
     Policy NotChecked: ConfigMap nacre-policy: you may not get configmaps in namespace velero
     Policy NotChecked: DataProtectionApplications: you may not list dataprotectionapplications in namespace velero
     ");

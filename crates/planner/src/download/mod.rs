@@ -31,8 +31,7 @@ pub use target::{Behind, Sought};
 pub(crate) use target::{
     OBJECTS, READ_BY_NACRE, concerns_backups, concerns_restores, is_read_by_nacre, seek,
 };
-pub(crate) use velero_view::is_answered;
-pub use velero_view::observe_velero_view;
+pub use velero_view::{is_answered, observe_velero_view};
 
 use crate::ownership::{annotation, label};
 use crate::request::Request;

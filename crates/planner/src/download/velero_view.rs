@@ -56,7 +56,7 @@ pub fn observe_velero_view(view: &State, namespace: &str, name: &str) -> Option<
 }
 
 /// Whether nacre answered it. Whoever can write the same onto one has it removed, and nothing else.
-pub(crate) fn is_answered(found: &DynamicObject) -> bool {
+pub fn is_answered(found: &DynamicObject) -> bool {
     let has_link = found.data.get("status").is_some_and(|status| status["downloadURL"].is_string());
     has_link && label(&found.metadata, labels::EXCLUDE_FROM_BACKUP) == Some("true")
 }

@@ -43,7 +43,7 @@ pub struct Observed<'a> {
     pub found: &'a [Found],
     /// Every request with finalizers; none if they were not listed.
     pub with_finalizer: Option<&'a [Target]>,
-    /// Every copy of a Velero object in a tenant's namespace, listed with them.
+    /// Every copy of a Velero object in a tenant's namespace and every link for a download, listed with them.
     pub copies: &'a [Target],
     /// Who acts as the controller.
     pub acting: Acting<'a>,

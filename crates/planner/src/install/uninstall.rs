@@ -20,7 +20,7 @@ pub struct Observed<'a> {
     pub found: &'a [Found],
     /// Every request in the cluster with finalizers.
     pub with_finalizer: &'a [Target],
-    /// Every copy of a Velero object in a tenant's namespace.
+    /// Every copy of a Velero object in a tenant's namespace, and every link for a download.
     pub copies: &'a [Target],
     /// Who may still act: a pod, or the holder of the lease.
     pub at_work: Option<&'a str>,
@@ -156,7 +156,7 @@ fn then(actions: Vec<Action>) -> Decision {
     Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() }
 }
 
-/// Removes copies of Velero's objects from tenants' namespaces: nobody would keep them true.
+/// Removes copies of Velero's objects from tenants' namespaces, since nobody would keep them true, and links for downloads.
 pub fn copy_removals(copies: &[Target]) -> Vec<Action> {
     let release = |copy: &Target| {
         let held = copy.finalizers.iter().any(|finalizer| finalizer == labels::VELERO_VIEW_FINALIZER);

@@ -3,7 +3,7 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use super::{COPIED, RECORD};
+use super::{COPIED, RECORD, WATCHED};
 use crate::Object;
 use crate::install::{self, UserRole};
 
@@ -56,10 +56,11 @@ fn own(namespace: &str) -> Vec<Object> {
     ]
 }
 
-/// What `nacre operator` may do, where it runs: remove copies once the controller is gone that kept them.
+/// What `nacre operator` may do, where it runs: remove copies and download links once the controller is gone that kept
+/// them.
 fn operators(namespace: &str) -> [Object; 2] {
     let rules = json!([
-        rule(Kind::Backup, &COPIED, &["list", "delete"]),
+        rule(Kind::Backup, &WATCHED, &["list", "delete"]),
         // nacre holds copies of schedules.
         rule(Kind::Schedule, &[Kind::Schedule], &["patch"]),
     ]);

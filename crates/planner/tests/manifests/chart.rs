@@ -12,7 +12,7 @@ use planner::Object;
 use planner::admission::webhook::RECORDER;
 use planner::install::uninstall::FINALIZERS;
 use planner::install::{self, CONSOLE, CONTROLLER, LEASE, LEASE_NAMESPACE, LEASE_SECRET, Settings, UserRole};
-use planner::velero_view::COPIED;
+use planner::velero_view::WATCHED;
 use serde_json::{Value, json};
 
 use super::WRITE;
@@ -121,7 +121,7 @@ fn files() -> BTreeMap<String, String> {
 }
 
 const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, with Velero.\n\n\
-    The definitions of its kinds were made if they were not there; Helm neither changes nor removes them later. After an upgrade \
+    Its CRDs were created if they were not there; Helm neither changes nor removes them later. After an upgrade \
     bring them up to date with\n  kubectl apply --server-side -f deploy/crds\n`helm uninstall` ends with a Job that removes \
     nacre's finalizers from requests, so that nothing of a tenant's is stuck. `kubectl nacre uninstall -n \
     {{ .Release.Namespace }}` removes the rest that nacre made, before or after.\n";
@@ -150,7 +150,7 @@ fn uninstall_hook() -> String {
     };
     let plurals: Vec<_> = FINALIZERS.iter().map(|(kind, _)| kind.plural()).collect();
     let requests = json!([{"apiGroups": [Kind::NonAdminBackup.group()], "resources": plurals, "verbs": ["list", "patch"]}]);
-    let veleros: Vec<_> = COPIED.iter().map(|kind| kind.plural()).collect();
+    let veleros: Vec<_> = WATCHED.iter().map(|kind| kind.plural()).collect();
     let copies = json!([{"apiGroups": [Kind::Backup.group()], "resources": veleros, "verbs": ["list", "patch", "delete"]}]);
     // Whether nacre is still at work.
     let leader = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},

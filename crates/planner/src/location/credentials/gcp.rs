@@ -58,7 +58,7 @@ pub const KEYS: &[Rule] = &[
     refused("quota_project_id", "charges another project"),
     refused("client_secret", "signs in as a person"),
     refused("refresh_token", "signs in as a person"),
-    refused("scopes", "asks for rights of its choice"),
+    refused("scopes", "asks for permissions of its choice"),
     refused("ca_cert_path", "reads a file in Velero's pod"),
     refused("format_version", "only goes with another type"),
     refused("project", "only goes with another type"),
