@@ -7,10 +7,10 @@ use anyhow::{Result, bail, ensure};
 use api::{NonAdminBackup, labels};
 use bed::eventually;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -66,6 +66,25 @@ impl TestCluster {
             refused_by("last", namespaces.create(&dry, &probe).await)
         })
         .await
+    }
+
+    /// A planted weakness: takes every policy out of force, and waits until none is. [`Self::admission`] comes before.
+    pub async fn take_policies_away(&self) -> Result<()> {
+        let client = self.bed.client().await?;
+        let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(client.clone());
+        let mut names: Vec<_> =
+            bindings.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+        // The one that is probed goes last: the API server hears of them in this order.
+        names.sort_by_key(|name| name == "last");
+        for name in names {
+            bindings.delete(&name, &DeleteParams::default()).await?;
+        }
+        let namespaces = Api::<Namespace>::all(client);
+        let probe = serde_json::from_value(json!({"metadata": {"name": "probe"}}))?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        eventually("the policies to be gone", TIMEOUT, async || namespaces.create(&dry, &probe).await)
+            .await?;
+        Ok(())
     }
 
     /// Has the API server record who asks, and waits until it does.

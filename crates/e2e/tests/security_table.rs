@@ -8,10 +8,13 @@
 //!
 //! What `make test` leaves out is read from the Makefile.
 //!
+//! A line `/// planted: what is switched off` says that the test takes the same steps with a planted weakness, and that the
+//! attack succeeds then. Each scenario has such a test, or a reason in [`NOT_PLANTED`].
+//!
 //! `NACRE_GEN=1 cargo test --package e2e --test security_table` writes the table; without it, this fails if the page is
 //! not current.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +68,21 @@ const WITHOUT_TEST: [(Id, &str, &str); 1] = [(
     "up to Velero: see its capacity below",
 )];
 
+/// Scenarios, or parts of them, without a planted weakness, and why none can be arranged.
+const NOT_PLANTED: [(Id, &str); 5] = [
+    (('G', 6), "administrators may hand it out; what is tested is that it is noticed"),
+    (('G', 7), "what is tested is that it works without the permission"),
+    (
+        ('H', 12),
+        "names and redirects are kept from the cluster by a NetworkPolicy, which needs a network plugin",
+    ),
+    (
+        ('H', 13),
+        "the tests about logs, roles and metrics look at one function or file, with no part to switch off",
+    ),
+    (('X', 1), "whatever reads objects bears odd ones, so there is no single defence"),
+];
+
 /// An id: the letter of its section, and a number.
 type Id = (char, u32);
 
@@ -74,6 +92,8 @@ struct Row {
     tried: Vec<String>,
     /// Names of tests, and where they run if not in `make test`, or how much of them does.
     tests: BTreeMap<String, Option<String>>,
+    /// What tests switch off, so that the attack succeeds.
+    planted: BTreeSet<String>,
 }
 
 fn root() -> PathBuf {
@@ -116,9 +136,7 @@ fn named_above(above: &[&str]) -> Vec<(Id, Option<String>)> {
                 named.push((id, tried));
                 continues = true;
             }
-            (None, Some(last))
-                if continues && note(text).is_none() && !text.starts_with(char::is_uppercase) =>
-            {
+            (None, Some(last)) if continues && !is_note(text) && !text.starts_with(char::is_uppercase) => {
                 *last = format!("{last} {text}");
             }
             _ => continues = false,
@@ -134,6 +152,15 @@ fn note(text: &str) -> Option<String> {
         ("in make test", part) => Some(format!("in `make test`: {part}")),
         _ => None,
     }
+}
+
+/// What a comment says is switched off.
+fn planted(text: &str) -> Option<&str> {
+    text.strip_prefix("planted: ")
+}
+
+fn is_note(text: &str) -> bool {
+    note(text).is_some() || planted(text).is_some()
 }
 
 /// The scenarios that a test's own name begins with.
@@ -168,7 +195,9 @@ fn collect(path: &str, text: &str, left_out: &[LeftOut], rows: &mut BTreeMap<Id,
                 || (is_attack && line.starts_with("pub(crate) async fn "));
         let name = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
         if let Some(name) = name.filter(|_| is_test) {
-            let notes = above.iter().filter_map(|line| line.strip_prefix("/// ")).find_map(note);
+            let comments = || above.iter().filter_map(|line| line.strip_prefix("/// "));
+            let notes = comments().find_map(note);
+            let weakness = comments().find_map(planted);
             let runs_with = left_out.iter().find(|some| some.has(path, name)).map(|some| some.runs_with);
             let says_how_much = notes.is_some() || runs_with == Some(LONG);
             let notes = match (notes, runs_with) {
@@ -181,6 +210,7 @@ fn collect(path: &str, text: &str, left_out: &[LeftOut], rows: &mut BTreeMap<Id,
             for (id, tried) in said {
                 let row = rows.entry(id).or_default();
                 row.tests.insert(name.to_owned(), notes.clone());
+                row.planted.extend(weakness.map(str::to_owned));
                 row.tried.extend(tried.filter(|tried| !row.tried.contains(tried)));
                 shortened = Some(name).filter(|_| !says_how_much);
             }
@@ -199,23 +229,45 @@ fn table(rows: &BTreeMap<Id, Row>) -> Result<String> {
     let mut all = BTreeMap::new();
     for (id, tried, why) in WITHOUT_TEST {
         ensure!(!rows.contains_key(&id), "{id:?} has a test now: take it out of WITHOUT_TEST");
-        all.insert(id, format!("{tried} | {why} |"));
+        all.insert(id, format!("{tried} | {why} | none |"));
     }
-    let mut lines = vec!["| | what is tried | tests |".to_owned(), "| --- | --- | --- |".to_owned()];
+    let mut lines = vec![
+        "| | what is tried | tests | succeeds with this planted weakness |".to_owned(),
+        "| --- | --- | --- | --- |".to_owned(),
+    ];
     for ((section, number), row) in rows {
         let nothing =
             format!("write `/// {section}{number}: what is tried` above one of {:?}", row.tests.keys());
         ensure!(!row.tried.is_empty(), nothing);
         let named = row.tests.keys().any(|test| named_inside(test).any(|id| id == (*section, *number)));
         ensure!(named, "none of {:?} has {section}{number} in its name", row.tests.keys());
+        let weakness = weakness((*section, *number), row)?;
         let tried = row.tried.join("; ");
         let tests = row.tests.iter().map(|(name, note)| {
             format!("`{name}`{}", note.as_ref().map_or(String::new(), |note| format!(" ({note})")))
         });
-        all.insert((*section, *number), format!("{tried} | {} |", tests.collect::<Vec<_>>().join(", ")));
+        let tests = tests.collect::<Vec<_>>().join(", ");
+        all.insert((*section, *number), format!("{tried} | {tests} | {weakness} |"));
     }
     lines.extend(all.iter().map(|((section, number), rest)| format!("| {section}{number} | {rest}")));
     Ok(lines.join("\n"))
+}
+
+/// What shows that the attack is a good one, or why nothing does.
+fn weakness((section, number): Id, row: &Row) -> Result<String> {
+    let reason = NOT_PLANTED.iter().find(|(id, _)| *id == (section, number)).map(|(_, reason)| *reason);
+    let all: Vec<_> = row.planted.iter().map(String::as_str).collect();
+    let what_to_do = format!(
+        "write `/// planted: what is switched off` above one of the tests of {section}{number}, in which the attack then \
+         succeeds, or say in NOT_PLANTED why there can be none: {:?}",
+        row.tests.keys()
+    );
+    match (all.join("; "), reason) {
+        (none, None) if none.is_empty() => bail!(what_to_do),
+        (none, Some(reason)) if none.is_empty() => Ok(format!("none: {reason}")),
+        (planted, Some(reason)) => Ok(format!("{planted}; for the rest none: {reason}")),
+        (planted, None) => Ok(planted),
+    }
 }
 
 #[test]
@@ -232,6 +284,9 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
     }
     ensure!(missing.is_empty(), "the Makefile leaves out what does not exist: {missing:?}");
     ensure!(rows.len() >= 60, "only {} rows", rows.len());
+    for (id, _) in NOT_PLANTED {
+        ensure!(rows.contains_key(&id), "{id:?} is no scenario: take it out of NOT_PLANTED");
+    }
     let wanted = table(&rows)?;
     let page = root().join("docs/security.md");
     let text = fs::read_to_string(&page)?;
@@ -250,7 +305,7 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
 fn a_scenario_is_read_from_a_comment_or_a_name() {
     let mut rows = BTreeMap::new();
     let long = vec![LeftOut::new("slow", "rotation::", LONG)];
-    let text = "/// H5: a thing is tried\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
+    let text = "/// H5: a thing is tried\n/// planted: x\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
                 #[test]\nfn c3_another() {}\n#[test]\nfn x_ray() {}\n";
     collect("crates/e2e/tests/slow/rotation.rs", text, &long, &mut rows).unwrap();
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&('C', 3), &('G', 9), &('H', 5)]);
@@ -264,7 +319,30 @@ fn a_scenario_is_read_from_a_comment_or_a_name() {
     let error = table(&rows).unwrap_err().to_string();
     assert!(error.contains("has G9 in its name"), "a comment alone is not enough: {error}");
     rows.remove(&('G', 9));
-    assert!(table(&rows).unwrap().contains("| H5 | a thing is tried | `h5_it_fails` (`make long`) |"));
+    assert!(table(&rows).unwrap().contains("| H5 | a thing is tried | `h5_it_fails` (`make long`) | x |"));
+}
+
+#[test]
+fn a_scenario_has_a_planted_weakness_or_a_reason() {
+    let table_of = |text: &str| {
+        let mut rows = BTreeMap::new();
+        collect("a.rs", text, &[], &mut rows).unwrap();
+        table(&rows)
+    };
+    let bare = "/// C3: a thing\n#[test]\nfn c3_a() {}\n";
+    let error = table_of(bare).unwrap_err().to_string();
+    assert!(error.contains("`/// planted: what is switched off` above one of the tests of C3"), "{error}");
+    let another = format!("{bare}/// planted: the check is gone\n#[test]\nfn c3_b() {{}}\n");
+    let row = "| C3 | a thing | `c3_a`, `c3_b` | the check is gone |";
+    assert!(table_of(&another).unwrap().contains(row), "{:?}", table_of(&another));
+    let reason = "/// G7: a thing\n#[test]\nfn g7_a() {}\n";
+    assert!(
+        table_of(reason).unwrap().contains("| `g7_a` | none: what is tested is"),
+        "{:?}",
+        table_of(reason)
+    );
+    let both = "/// H12: a thing\n/// planted: x\n#[test]\nfn h12_a() {}\n";
+    assert!(table_of(both).unwrap().contains("| x; for the rest none: names and"), "{:?}", table_of(both));
 }
 
 #[test]
@@ -292,10 +370,10 @@ fn what_the_makefile_leaves_out_is_known_by_module_or_by_name() {
 #[test]
 fn what_is_tried_may_take_several_lines_and_a_test_says_how_much_of_it_runs() {
     let mut rows = BTreeMap::new();
-    let text = "/// H5: a thing is\n/// tried\n/// And more.\n/// only: make siege\n#[test]\nfn h5_a() {}\n\
+    let text = "/// H5: a thing is\n/// tried\n/// planted: x\n/// And more.\n/// only: make siege\n#[test]\nfn h5_a() {}\n\
                 /// H5: a thing is tried\n/// in make test: 2 of 9\n#[test]\nfn h5_b() {\nat_length(2, 9);\n}\n";
     collect("a.rs", text, &[], &mut rows).unwrap();
-    let row = "| H5 | a thing is tried | `h5_a` (`make siege`), `h5_b` (in `make test`: 2 of 9) |";
+    let row = "| H5 | a thing is tried | `h5_a` (`make siege`), `h5_b` (in `make test`: 2 of 9) | x |";
     assert!(table(&rows).unwrap().ends_with(row), "{:?}", table(&rows));
     let silent = "/// H5: a thing\n#[test]\nfn h5_c() {\nat_length(2, 9);\n}\n";
     let error = collect("a.rs", silent, &[], &mut rows).unwrap_err().to_string();

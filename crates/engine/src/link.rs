@@ -52,9 +52,23 @@ pub enum LinkError {
         /// The one word of an S3 answer that says what is wrong, in brackets. The rest may hold keys.
         code: String,
     },
-    /// There is more than was wanted, or the storage broke off.
-    #[error("the file is larger than {0} bytes, or it is not whole")]
+    /// There is more than was wanted.
+    #[error("the file is larger than {0} bytes")]
     TooLarge(usize),
+    /// The storage broke off.
+    #[error("the storage at {host} broke off: {why}")]
+    BrokenOff {
+        /// The host.
+        host: String,
+        /// What went wrong with the connection.
+        why: String,
+    },
+    /// It cannot be uncompressed: a part is missing, or it is no gzip.
+    #[error("the file is not whole, or is not compressed with gzip")]
+    Torn,
+    /// It was not read to its end in time.
+    #[error("reading the file took too long")]
+    TooSlow,
 }
 
 /// A link that whoever has it can follow: it is never shown.
@@ -119,7 +133,10 @@ impl Link {
         let mut body = self.open(trust).await?.into_body();
         let mut file = Vec::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| LinkError::TooLarge(most))?;
+            let frame = frame.map_err(|error| LinkError::BrokenOff {
+                host: self.host.clone(),
+                why: chain(&error).to_string(),
+            })?;
             if let Ok(bytes) = frame.into_data() {
                 file.extend_from_slice(&bytes);
             }
@@ -138,17 +155,19 @@ pub(crate) fn inflated(compressed: &[u8], most: usize) -> Result<Vec<u8>, LinkEr
     let read = MultiGzDecoder::new(compressed).take(limit).read_to_end(&mut text);
     match read {
         Ok(length) if length <= most => Ok(text),
-        _ => Err(LinkError::TooLarge(most)),
+        Ok(_) => Err(LinkError::TooLarge(most)),
+        Err(_) => Err(LinkError::Torn),
     }
 }
 
 /// Passes on the lines of a compressed text one by one, if it is not larger than this uncompressed. Of a line that is longer
-/// than `longest` nothing is passed on. Returns how many such lines there are.
+/// than `longest` nothing is passed on. Returns how many such lines there are. `take` returns whether there is time for
+/// more.
 pub(crate) fn inflated_lines(
     compressed: &[u8],
     most: usize,
     longest: usize,
-    mut take: impl FnMut(&[u8]),
+    mut take: impl FnMut(&[u8]) -> bool,
 ) -> Result<usize, LinkError> {
     let limit = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     let mut text = BufReader::new(MultiGzDecoder::new(compressed));
@@ -157,7 +176,7 @@ pub(crate) fn inflated_lines(
     loop {
         line.clear();
         let read = text.by_ref().take(limit(longest)).read_until(b'\n', &mut line);
-        let read = read.map_err(|_| LinkError::TooLarge(most))?;
+        let read = read.map_err(|_| LinkError::Torn)?;
         if read == 0 {
             return Ok(too_long);
         }
@@ -167,9 +186,9 @@ pub(crate) fn inflated_lines(
         }
         let is_end = read < longest || line.ends_with(b"\n");
         match (is_begun, is_end) {
-            (false, true) => take(&line),
+            (false, true) if !take(&line) => return Err(LinkError::TooSlow),
             (false, false) => too_long += 1,
-            (true, _) => {}
+            (false, true) | (true, _) => {}
         }
         is_begun = !is_end;
     }
@@ -279,10 +298,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_torn_or_no_gzip_is_not_called_too_large() {
+        let whole = compressed(b"{}");
+        for torn in [&whole[..whole.len() - 4], &whole[..10], b"{}"] {
+            assert!(matches!(inflated(torn, 100), Err(LinkError::Torn)), "{torn:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_storage_that_breaks_off_is_not_called_too_large() {
+        let mut answer = ok(&compressed(b"{}"));
+        answer.pop();
+        let url = answers(answer).await;
+        let read = Link::new(&url).unwrap().read(&Trust::System, 100).await.unwrap_err();
+        assert!(matches!(read, LinkError::BrokenOff { .. }), "{read:?}");
+        assert!(!read.to_string().contains("signature"), "a link is not shown: {read}");
+    }
+
+    #[test]
     fn lines_are_passed_on_one_by_one_and_none_that_is_too_long() {
         let lines = |text: &[u8], most| {
             let mut lines = Vec::new();
-            let take = |line: &[u8]| lines.push(String::from_utf8_lossy(line).trim_end().to_owned());
+            let take = |line: &[u8]| {
+                lines.push(String::from_utf8_lossy(line).trim_end().to_owned());
+                true
+            };
             inflated_lines(&compressed(text), most, 8, take).map(|too_long| (lines, too_long))
         };
         let (passed, too_long) =
@@ -294,7 +334,15 @@ mod tests {
         let read = inflated_lines(&bomb, 1_000_000, 1000, |_| panic!("nothing is a line"));
         assert!(matches!(read, Err(LinkError::TooLarge(_))));
         let torn = compressed(b"one\n");
-        assert!(inflated_lines(&torn[..torn.len() - 4], 100, 8, |_| {}).is_err());
+        let read = inflated_lines(&torn[..torn.len() - 4], 100, 8, |_| true);
+        assert!(matches!(read, Err(LinkError::Torn)), "{read:?}");
+        let mut many = 0;
+        let two = |_: &[u8]| {
+            many += 1;
+            many < 2
+        };
+        let read = inflated_lines(&compressed(b"one\ntwo\nthree\n"), 100, 8, two);
+        assert!(matches!(read, Err(LinkError::TooSlow)) && many == 2, "{read:?}");
     }
 
     #[test]

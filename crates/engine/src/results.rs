@@ -82,7 +82,7 @@ pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Lea
     }
 }
 
-/// Asks Velero for a link, and reads the file, both within `patience`. The request is deleted whatever happens; Velero
+/// Asks Velero for a link, and fetches the file, both within `patience`; a log is then read within as much. The request is deleted whatever happens; Velero
 /// would do so later.
 async fn read(
     requests: &Api<DownloadRequest>,
@@ -99,7 +99,7 @@ async fn read(
     let namespace = &key.namespace;
     let read = match file.content() {
         Content::Log => {
-            log(cluster, namespace, file, compressed).await?.map(|log| Results::Log(Arc::new(log)))
+            log(cluster, namespace, file, compressed, patience).await?.map(|log| Results::Log(Arc::new(log)))
         }
         Content::Objects => {
             let read = results::read_objects(&text(&compressed)?, namespace);
@@ -119,12 +119,14 @@ fn text(compressed: &[u8]) -> Result<Vec<u8>, String> {
     inflated(compressed, MOST_BYTES).map_err(|error| error.to_string())
 }
 
-/// What a log says about a namespace. It may have hundreds of thousands of lines, so nothing else waits for it.
+/// What a log says about a namespace, if it is read within `patience`. It may have hundreds of thousands of lines, so it is
+/// read where nothing else waits; nobody could stop it there, so it looks at the clock itself.
 async fn log(
     cluster: &Cluster,
     namespace: &str,
     file: &ResultsFile,
     compressed: Vec<u8>,
+    patience: Duration,
 ) -> Result<Result<LogLines, NotResults>, String> {
     let (namespaces, velero) = {
         let look = cluster.look();
@@ -132,9 +134,14 @@ async fn log(
         (namespaces, file.velero_objects(look.admin_namespace()))
     };
     let namespace = namespace.to_owned();
+    let until = Instant::now() + patience;
     let read = move || {
         let mut own = OwnLines::new(&namespace, &velero, |name| namespaces.contains(name));
-        let too_long = inflated_lines(&compressed, MOST_LOG_BYTES, LONGEST_LINE, |line| own.add(line))?;
+        let take = |line: &[u8]| {
+            own.add(line);
+            Instant::now() < until
+        };
+        let too_long = inflated_lines(&compressed, MOST_LOG_BYTES, LONGEST_LINE, take)?;
         own.leave_out(too_long);
         Ok::<_, LinkError>(own.finish())
     };

@@ -1,10 +1,13 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use api::Kind;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{Method, Request, Response};
 use kube::client::Body;
 use serde_json::json;
@@ -70,4 +73,21 @@ async fn so_is_a_velero_that_never_gives_a_link() {
     let (read, deleted) = Box::pin(read_from(None)).await;
     assert_eq!(read.unwrap_err(), "Velero or the storage did not answer");
     assert_eq!(deleted, 1);
+}
+
+/// Parsing runs on a thread of its own, which nobody can stop: a log of many megabytes ends by itself.
+#[tokio::test]
+async fn a_log_that_takes_too_long_to_read_is_given_up() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    for _ in 0..1000 {
+        encoder.write_all(b"time=\"2026-11-18T07:00:00Z\" level=info msg=a backup=velero/daily\n").unwrap();
+    }
+    let compressed = encoder.finish().unwrap();
+    let cluster = Cluster::new("velero");
+    let daily = || "daily".to_owned();
+    let file = ResultsFile { kind: "BackupLog", velero: daily(), backup: daily(), location: None };
+    let read = log(&cluster, "shop", &file, compressed.clone(), PATIENCE).await;
+    assert!(read.unwrap().is_ok());
+    let read = log(&cluster, "shop", &file, compressed, Duration::ZERO).await;
+    assert_eq!(read.unwrap_err(), "reading the file took too long");
 }

@@ -39,6 +39,7 @@ mod tests {
 
     /// F2: a hook that never ends, and with it Velero's only worker
     /// H7: a hook with a timeout of weeks, or with none
+    /// planted: a policy without the limit
     #[test]
     fn f2_h7_a_command_in_a_backup_takes_no_longer_than_the_limit() {
         let capped = |timeout, limit: &str| {
@@ -54,6 +55,7 @@ mod tests {
 
     /// F2
     /// H7
+    /// planted: a policy without the limit
     #[test]
     fn f2_h7_a_command_in_a_restore_does_not_wait_for_ever() {
         let capped = |exec_timeout, wait_timeout, limit: &str| {

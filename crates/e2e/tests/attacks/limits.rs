@@ -74,6 +74,7 @@ pub(crate) async fn e3_a_ttl_below_the_minimum_is_refused(attack_cluster: &Attac
 }
 
 /// F1: more backups at a time than the limit
+/// planted: a policy without the limit
 pub(crate) async fn f1_more_backups_than_their_share(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("f1").await?;
     for number in 0..12 {

@@ -227,6 +227,7 @@ pub(crate) async fn c8_transport_security_switched_off(attack_cluster: &AttackCl
 }
 
 /// The planted weaknesses: where the policy has these rules off, the same locations reach Velero.
+/// planted: a policy without these rules
 pub(crate) async fn c7_h12_c8_c17_with_the_rules_off_such_locations_reach_velero(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {

@@ -35,6 +35,7 @@ pub(crate) async fn well(bed: &Bed, args: &[&str]) -> Result<(String, String)> {
 }
 
 /// H6
+/// planted: a role that `view` includes
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_empty_cluster_and_back() -> Result<()> {
     let bed = Bed::builder().start().await?;

@@ -184,6 +184,7 @@ fn sent(name: &str, url: &str) -> DynamicObject {
 }
 
 /// H11: G4 on a real API server, and the same steps without the guard
+/// planted: the guard is off
 #[tokio::test]
 async fn g3_g4_h11_a_granted_tenant_sends_machines_only_where_the_administrators_allow() -> Result<()> {
     const PEER: &str = "peer.example.com:9185";

@@ -27,7 +27,7 @@ fn pod(name: &str, annotations: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn hooks_that_hang_are_bounded_and_another_tenants_backup_goes_on() -> Result<()> {
+async fn f2_h7_hooks_that_hang_are_bounded_and_another_tenants_backup_goes_on() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
     cluster.set_policy("backup: {hookTimeout: 10s}").await?;
     let (slow, neighbour) =

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::location::{OPEN, reference, says};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_keys_are_used_within_two_minutes_and_smuggled_ones_cut_off_within_one() -> Result<()> {
+async fn c12_new_keys_are_used_within_two_minutes_and_smuggled_ones_cut_off_within_one() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
     test_cluster.set_policy(OPEN).await?;
     let nacre = test_cluster.start_nacre().await?;

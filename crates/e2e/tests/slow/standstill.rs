@@ -18,6 +18,7 @@ const LATE: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_mins(8);
 
 /// X7: own bucket: a backup that Velero refuses at the moment it begins with it, so that Velero begins with nobody's any more
+/// planted: Velero alone, before nacre's two minutes are over
 #[tokio::test(flavor = "multi_thread")]
 async fn x7_a_backup_that_velero_refuses_holds_up_nobody_elses_for_long() -> Result<()> {
     let test_cluster = TestCluster::build().await?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
@@ -94,8 +94,36 @@ fn plain() -> PatchParams {
     PatchParams::default()
 }
 
-/// A tenant cannot make a request of this kind with any of nacre's marks on it.
-async fn refuses_marks<K>(shop: &Tenant<'_>, spec: Value) -> Result<()>
+/// Whether nacre's policies are in the cluster.
+#[derive(Clone, Copy)]
+enum Policies {
+    There,
+    /// The planted weakness: whatever they refuse passes, so nothing else stands in its way.
+    Gone,
+}
+
+impl Policies {
+    /// Whether an attempt met with what it should: a refusal by this policy, or success without it.
+    fn meet<T>(self, policy: &str, answer: kube::Result<T>) -> Result<()> {
+        match self {
+            Self::There => refused_by(policy, answer),
+            Self::Gone => answer.map(drop).with_context(|| format!("without {policy}")),
+        }
+    }
+}
+
+/// A tenant cannot make a request of any kind with any of nacre's marks on it.
+async fn marks(shop: &Tenant<'_>, policies: Policies) -> Result<()> {
+    let location = json!({"provider": "aws", "objectStorage": {"bucket": "b"}});
+    marks_of::<NonAdminBackup>(shop, json!({"backupSpec": {}}), policies).await?;
+    marks_of::<NonAdminRestore>(shop, json!({"restoreSpec": {"backupName": "b"}}), policies).await?;
+    let location = json!({"backupStorageLocationSpec": location});
+    marks_of::<NonAdminBackupStorageLocation>(shop, location, policies).await?;
+    let download = json!({"target": {"kind": "BackupLog", "name": "b"}});
+    marks_of::<NonAdminDownloadRequest>(shop, download, policies).await
+}
+
+async fn marks_of<K>(shop: &Tenant<'_>, spec: Value, policies: Policies) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -108,13 +136,14 @@ where
     for map in ["labels", "annotations"] {
         for key in RESERVED {
             let marked = object("marked", &json!({"spec": spec, "metadata": {map: {key: "x"}}}))?;
-            refused_by(MARKS, api.create(&dry(), &marked).await)?;
+            policies.meet(MARKS, api.create(&dry(), &marked).await)?;
         }
     }
     Ok(())
 }
 
 /// F6
+/// planted: no policy is in force
 #[tokio::test(flavor = "multi_thread")]
 async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()>
 {
@@ -125,13 +154,7 @@ async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everythin
     let root = administrator(&test_cluster.bed).await?;
     let nacre = test_cluster.bed.service_account_client(VELERO, "non-admin-controller").await?;
 
-    let location = json!({"provider": "aws", "objectStorage": {"bucket": "b"}});
-    refuses_marks::<NonAdminBackup>(&shop, json!({"backupSpec": {}})).await?;
-    refuses_marks::<NonAdminRestore>(&shop, json!({"restoreSpec": {"backupName": "b"}})).await?;
-    refuses_marks::<NonAdminBackupStorageLocation>(&shop, json!({"backupStorageLocationSpec": location}))
-        .await?;
-    refuses_marks::<NonAdminDownloadRequest>(&shop, json!({"target": {"kind": "BackupLog", "name": "b"}}))
-        .await?;
+    marks(&shop, Policies::There).await?;
 
     // One that nacre found in storage carries a mark: it is edited, replaced and applied like any other.
     let mark = json!({"metadata": {"labels": {labels::SYNCED_FROM: "shop-daily"}, "finalizers": [labels::NAB_FINALIZER]},
@@ -192,7 +215,17 @@ async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everythin
     shop.gone::<NonAdminBackup>("found").await?;
 
     labels_of_namespaces(&test_cluster.bed, &root).await?;
-    cleaners_are_not_in_the_way(&test_cluster.bed, &nacre).await
+    cleaners_are_not_in_the_way(&test_cluster.bed, &nacre).await?;
+
+    let rival = test_cluster.tenant("rival", "bob").await?;
+    everything_in(&test_cluster.bed, "rival", "bob").await?;
+    test_cluster.take_policies_away().await?;
+    marks(&rival, Policies::Gone).await?;
+    let requests = rival.api::<NonAdminBackup>();
+    let request = object("forged", &json!({"spec": {"backupSpec": {}}}))?;
+    requests.create(&PostParams::default(), &request).await?;
+    let forged = json!({"status": {"phase": "Created", "veleroBackup": {"nacuuid": "shop-daily"}}});
+    Policies::Gone.meet("nacre-statuses", requests.patch_status("forged", &plain(), &merge(forged)).await)
 }
 
 /// Nobody but holders of the verb in all namespaces moves a request in the queue, whatever they may do in their own.
@@ -286,6 +319,7 @@ fn tenants_location(name: &str, owner: &str) -> Result<BackupStorageLocation> {
 }
 
 /// F6
+/// planted: no policy is in force
 #[tokio::test(flavor = "multi_thread")]
 async fn f6_with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
@@ -318,46 +352,70 @@ async fn f6_with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -
     wait_until("Velero to delete a backup", TIMEOUT, backups, "all", |found| found.is_none().then_some(()))
         .await?;
 
-    fence(&test_cluster.bed, &root, &nacre, &velero).await
+    fence(&test_cluster.bed, &root, &nacre, &velero).await?;
+
+    test_cluster.take_policies_away().await?;
+    Api::<Backup>::namespaced(root.clone(), VELERO).delete(FOUND, &DeleteParams::default()).await?;
+    write_veleros_objects(&ada, Policies::Gone).await?;
+    approve_itself(&ada, Policies::Gone).await?;
+    let masters = test_cluster.bed.client().await?;
+    back_up_widely(&[&velero, &nacre, &root, &masters], Policies::Gone).await?;
+    volumes(&velero, Policies::Gone).await
 }
 
 /// Only Velero, nacre and administrators create or change Velero's objects in Velero's namespace.
 async fn velero_objects(ada: &Client, root: &Client, nacre: &Client) -> Result<()> {
+    write_veleros_objects(ada, Policies::There).await?;
+    let backup = object::<Backup>("stolen", &json!({"spec": {"includedNamespaces": ["shop"], "ttl": "1h"}}))?;
+    for client in [root, nacre] {
+        Api::<Backup>::namespaced(client.clone(), VELERO).create(&dry(), &backup).await?;
+    }
+    Ok(())
+}
+
+/// Somebody who may do everything in Velero's namespace creates and changes Velero's objects there.
+async fn write_veleros_objects(ada: &Client, policies: Policies) -> Result<()> {
     const POLICY: &str = "nacre-velero-objects";
     let spec = json!({"spec": {"includedNamespaces": ["shop"], "ttl": "1h"}});
     let backup = object::<Backup>("stolen", &spec)?;
     let theirs = Api::<Backup>::namespaced(ada.clone(), VELERO);
-    refused_by(POLICY, theirs.create(&dry(), &backup).await)?;
+    policies.meet(POLICY, theirs.create(&dry(), &backup).await)?;
     let restore = object::<Restore>("stolen", &json!({"spec": {"backupName": "other"}}))?;
-    refused_by(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &restore).await)?;
+    policies.meet(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &restore).await)?;
     let deletion = object::<DeleteBackupRequest>("stolen", &json!({"spec": {"backupName": "other"}}))?;
-    refused_by(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &deletion).await)?;
+    policies.meet(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &deletion).await)?;
     let target = json!({"spec": {"target": {"kind": "BackupContents", "name": "other"}}});
     let download = object::<DownloadRequest>("stolen", &target)?;
-    refused_by(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &download).await)?;
+    policies.meet(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &download).await)?;
     let location = tenants_location("stolen", "shop")?;
-    refused_by(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &location).await)?;
-    for client in [root, nacre] {
-        Api::<Backup>::namespaced(client.clone(), VELERO).create(&dry(), &backup).await?;
-    }
+    policies.meet(POLICY, Api::namespaced(ada.clone(), VELERO).create(&dry(), &location).await)?;
     // Nor changed: an annotation of an existing one would say whose it is.
     let api = Api::<BackupStorageLocation>::namespaced(ada.clone(), VELERO);
     let owner = json!({"metadata": {"annotations": {labels::NABSL_NAMESPACE: "shop"}}});
-    refused_by(POLICY, api.patch("default", &plain(), &merge(owner)).await)?;
-    refused_by(POLICY, api.patch("default", &plain(), &merge(json!({"spec": {"default": false}}))).await)?;
-    refused_by(
-        POLICY,
-        api.patch("default", &plain(), &merge(json!({"status": {"phase": "Unavailable"}}))).await,
-    )?;
+    for change in [owner, json!({"spec": {"default": false}}), json!({"status": {"phase": "Unavailable"}})] {
+        let dry_run = PatchParams { dry_run: true, ..plain() };
+        policies.meet(POLICY, api.patch("default", &dry_run, &merge(change)).await)?;
+    }
     // In their own namespace copies of Velero's objects mean nothing, and stay possible for who has the right.
     Ok(())
+}
+
+/// What administrators decide about.
+fn requests_of(client: &Client) -> Api<NonAdminBackupStorageLocationRequest> {
+    Api::namespaced(client.clone(), VELERO)
+}
+
+/// Somebody who may do everything in Velero's namespace makes a request that is approved.
+async fn approve_itself(ada: &Client, policies: Policies) -> Result<()> {
+    let request = object("own", &json!({"spec": {"approvalDecision": "approve"}}))?;
+    policies.meet("nacre-location-requests", requests_of(ada).create(&dry(), &request).await)
 }
 
 /// What administrators decide about is made by nacre and decided by them.
 async fn requests(ada: &Client, root: &Client, nacre: &Client) -> Result<()> {
     const POLICY: &str = "nacre-location-requests";
-    let of =
-        |client: &Client| Api::<NonAdminBackupStorageLocationRequest>::namespaced(client.clone(), VELERO);
+    approve_itself(ada, Policies::There).await?;
+    let of = requests_of;
     let request = object("asked", &json!({"spec": {"approvalDecision": "pending"}}))?;
     refused_by(POLICY, of(ada).create(&dry(), &request).await)?;
     of(nacre).create(&PostParams::default(), &request).await?;
@@ -376,24 +434,21 @@ async fn requests(ada: &Client, root: &Client, nacre: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What goes into a tenant's storage is the tenant's, whoever asks: Velero, nacre, an administrator, `system:masters`.
-async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Result<()> {
-    bed.velero_stop()?;
-    let masters = bed.client().await?;
-    let locations = Api::<BackupStorageLocation>::namespaced(masters.clone(), VELERO);
-    for (name, owner) in [("evil-own", "evil"), ("shop-own", "shop")] {
-        locations.create(&PostParams::default(), &tenants_location(name, owner)?).await?;
-    }
-    let backup = |spec: Value, phase: &str| {
-        let mut body = json!({"spec": spec, "status": {"phase": phase}});
-        body["spec"]["storageLocation"] = json!("evil-own");
-        body["metadata"]["labels"] = json!({labels::NAB_NACUUID: FOUND});
-        object::<Backup>(FOUND, &body)
-    };
-    let create = async |client: &Client, backup: Result<Backup>| {
-        anyhow::Ok(Api::<Backup>::namespaced(client.clone(), VELERO).create(&dry(), &backup?).await)
-    };
-    let own = || json!({"includedNamespaces": ["evil"]});
+/// A backup in the storage of a tenant.
+fn stored(spec: &Value, phase: &str) -> Result<Backup> {
+    let mut body = json!({"spec": spec, "status": {"phase": phase}});
+    body["spec"]["storageLocation"] = json!("evil-own");
+    body["metadata"]["labels"] = json!({labels::NAB_NACUUID: FOUND});
+    object(FOUND, &body)
+}
+
+/// Creates one, for nobody to see.
+async fn create(client: &Client, backup: Result<Backup>) -> Result<kube::Result<Backup>> {
+    Ok(Api::<Backup>::namespaced(client.clone(), VELERO).create(&dry(), &backup?).await)
+}
+
+/// Everybody puts more into the storage of a tenant than that tenant's own.
+async fn back_up_widely(clients: &[&Client], policies: Policies) -> Result<()> {
     let wide = [
         json!({}),
         json!({"includedNamespaces": ["*"]}),
@@ -402,41 +457,55 @@ async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Res
         json!({"includedNamespaces": ["evil"], "includeClusterResources": true}),
         json!({"includedNamespaces": ["evil"], "includedClusterScopedResources": ["*"]}),
     ];
-    eventually("the locations to be known to the policy", TIMEOUT, async || {
-        refused_by("nacre-tenant-backups", create(&masters, backup(json!({}), "New")).await?)
-    })
-    .await?;
     for spec in wide {
-        for client in [velero, nacre, root, &masters] {
+        for client in clients {
             for phase in ["New", "Queued", "ReadyToStart", "Completed"] {
-                refused_by("nacre-tenant-backups", create(client, backup(spec.clone(), phase)).await?)?;
+                let answer = create(client, stored(&spec, phase)).await?;
+                policies.meet("nacre-tenant-backups", answer)?;
             }
         }
     }
-    // What Velero finds there is never run, but shown if it is over; what nacre makes is run.
-    for phase in ["New", "Queued", "ReadyToStart", "InProgress"] {
-        refused_by("nacre-tenant-backups", create(velero, backup(own(), phase)).await?)?;
+    Ok(())
+}
+
+/// What goes into a tenant's storage is the tenant's, whoever asks: Velero, nacre, an administrator, `system:masters`.
+async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Result<()> {
+    bed.velero_stop()?;
+    let masters = bed.client().await?;
+    let locations = Api::<BackupStorageLocation>::namespaced(masters.clone(), VELERO);
+    for (name, owner) in [("evil-own", "evil"), ("shop-own", "shop")] {
+        locations.create(&PostParams::default(), &tenants_location(name, owner)?).await?;
     }
-    create(velero, backup(own(), "Completed")).await??;
-    create(nacre, backup(own(), "New")).await??;
+    let own = || json!({"includedNamespaces": ["evil"]});
+    eventually("the locations to be known to the policy", TIMEOUT, async || {
+        refused_by("nacre-tenant-backups", create(&masters, stored(&json!({}), "New")).await?)
+    })
+    .await?;
+    back_up_widely(&[velero, nacre, root, &masters], Policies::There).await?;
+    // What Velero finds there is never run, but shown if it is over; what nacre makes is run.
+    for phase in ["New", "Queued", "ReadyToStart", "InProgress", "FailedValidation"] {
+        refused_by("nacre-tenant-backups", create(velero, stored(&own(), phase)).await?)?;
+    }
+    create(velero, stored(&own(), "Completed")).await??;
+    create(nacre, stored(&own(), "New")).await??;
     // An administrator's storage is nobody's business here.
     let elsewhere = object::<Backup>("everything", &json!({"spec": {"includedNamespaces": ["*"]}}))?;
     create(velero, Ok(elsewhere)).await??;
 
     // Moved there later, or widened there; progress is written as ever.
     let backups = Api::<Backup>::namespaced(velero.clone(), VELERO);
-    backups.create(&PostParams::default(), &backup(own(), "Completed")?).await?;
+    backups.create(&PostParams::default(), &stored(&own(), "Completed")?).await?;
     let widened = json!({"spec": {"includedNamespaces": ["evil", "shop"]}});
     refused_by("nacre-tenant-backups", backups.patch(FOUND, &plain(), &merge(widened)).await)?;
     let moved = json!({"spec": {"storageLocation": "shop-own"}});
     refused_by("nacre-tenant-backups", backups.patch(FOUND, &plain(), &merge(moved)).await)?;
     backups.patch(FOUND, &plain(), &merge(json!({"status": {"phase": "Deleting"}}))).await?;
 
-    volumes(velero).await
+    volumes(velero, Policies::There).await
 }
 
 /// What is read out of volumes for a tenant's storage are volumes of that tenant's.
-async fn volumes(velero: &Client) -> Result<()> {
+async fn volumes(velero: &Client, policies: Policies) -> Result<()> {
     let kind = |version: &str, kind: &str, plural: &str| {
         let resource = ApiResource {
             group: "velero.io".to_owned(),
@@ -471,14 +540,15 @@ async fn volumes(velero: &Client) -> Result<()> {
         uploads.create(&dry(), &of_claim(owner, &format!("{owner}-own"))?).await?;
         pods.create(&dry(), &of_pod(owner, "default")?).await?;
     }
-    refused_by("nacre-tenant-volumes", pods.create(&dry(), &of_pod("shop", "evil-own")?).await)?;
-    refused_by("nacre-tenant-volumes", uploads.create(&dry(), &of_claim("shop", "evil-own")?).await)
+    policies.meet("nacre-tenant-volumes", pods.create(&dry(), &of_pod("shop", "evil-own")?).await)?;
+    policies.meet("nacre-tenant-volumes", uploads.create(&dry(), &of_claim("shop", "evil-own")?).await)
 }
 
 /// Velero takes what a pod's annotation says instead of what nacre puts into the Backup.
+/// planted: a namespace that administrators exempt
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_whose_hook_may_take_hours_is_refused_unless_administrators_exempt_the_namespace() -> Result<()>
-{
+async fn f2_h7_a_pod_whose_hook_may_take_hours_is_refused_unless_administrators_exempt_the_namespace()
+-> Result<()> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;
     test_cluster.admission().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;

@@ -235,6 +235,7 @@ pub(crate) async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
 /// A14: forged tarball: Namespaces with labels
 /// A15: forged tarball: a privileged pod
 /// G1: a live migration in a restored backup
+/// planted: a Restore without nacre's filters
 #[tokio::test(flavor = "multi_thread")]
 async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     // The forged pod is a good one: the API server would take it.
@@ -376,6 +377,7 @@ pub(crate) async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
 }
 
 /// A10: forged tarball: VolumeSnapshots with another tenant's snapshot handle
+/// planted: a Restore without nacre's filters
 #[tokio::test(flavor = "multi_thread")]
 async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
     let test_cluster =

@@ -140,6 +140,7 @@ async fn refusal_is_counted(fenced: &Fenced) -> Result<()> {
 /// A2
 /// A4
 /// A6
+/// planted: the policies for imports are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;

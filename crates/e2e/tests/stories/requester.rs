@@ -221,6 +221,7 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
 /// E2
 /// E4
 /// C16
+/// planted: `requester.mode: ignore`
 #[tokio::test(flavor = "multi_thread")]
 async fn e1_e2_e4_c16_somebody_with_just_too_little_gets_less_than_somebody_with_just_enough() -> Result<()> {
     let test_cluster = TestCluster::build().await?;

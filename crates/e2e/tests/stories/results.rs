@@ -112,7 +112,9 @@ async fn logs_are_shown_to_the_tenant_without_any_policy_and_name_nobody_else() 
         let log = log(&shop, name, kind, of).await?;
         let text = log.lines.join("\n");
         ensure!(text.contains("name=shop-prices") && text.contains("level=info"), "{log:#?}");
-        for other in ["rival", "planted", "AKIA", "://", VELERO] {
+        // Velero's plugins name themselves `velero.io/...`, which tells nobody anything.
+        let in_velero = format!("{VELERO}/");
+        for other in ["rival", "planted", "AKIA", "://", in_velero.as_str()] {
             ensure!(!text.replace(&velero, "").contains(other), "{other}: {text}");
         }
         ensure!(log.lines.len() > 5 && log.lines.len() <= api::MOST_LINES, "{log:#?}");

@@ -48,6 +48,7 @@ fn edited(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 /// G2
+/// planted: one demand of the guard is left out
 #[test]
 fn g2_tenants_delete_their_own_migrations_but_not_a_drains() {
     let policy = migrations::protected();
@@ -67,6 +68,7 @@ fn g2_tenants_delete_their_own_migrations_but_not_a_drains() {
 }
 
 /// G2
+/// planted: one demand of the guard is left out
 #[test]
 fn g2_tenants_cannot_strip_a_drain_of_anything() {
     let policy = migrations::protected();
@@ -137,6 +139,7 @@ fn binding(role: &str, who: &[&str]) -> Value {
 }
 
 /// G5
+/// planted: one demand of the guard is left out
 #[test]
 fn g5_the_right_is_not_handed_on() {
     let policy = bindings::bindings();
@@ -157,6 +160,7 @@ fn g5_the_right_is_not_handed_on() {
 }
 
 /// G5
+/// planted: one demand of the guard is left out
 #[test]
 fn g5_a_grant_is_not_prolonged_by_its_holder() {
     let policy = bindings::bindings();
@@ -177,6 +181,7 @@ fn g5_a_grant_is_not_prolonged_by_its_holder() {
 }
 
 /// G5
+/// planted: one demand of the guard is left out
 #[test]
 fn g5_a_restore_brings_no_grant_back_whatever_velero_may() {
     let policy = bindings::bindings();
@@ -190,6 +195,7 @@ fn g5_a_restore_brings_no_grant_back_whatever_velero_may() {
 }
 
 /// G5
+/// planted: one demand of the guard is left out
 #[test]
 fn g5_the_right_is_not_hoarded_in_a_role_of_ones_own() {
     let policy = bindings::own_roles();
@@ -451,6 +457,7 @@ fn a_grant_makes_nobody_infrastructure() {
 }
 
 /// G4: a machine's memory is sent to another cluster, by whoever may create a migration
+/// planted: one demand of the guard is left out
 #[test]
 fn g4_h11_machines_are_sent_only_where_the_administrators_allow() {
     let policy = targets::targets("a.example.com:1, b.example.com:2,it's:3");
@@ -476,6 +483,7 @@ fn g4_h11_machines_are_sent_only_where_the_administrators_allow() {
 }
 
 /// G3: migrations that gather machines on chosen nodes
+/// planted: one demand of the guard is left out
 #[test]
 fn g3_tenants_choose_no_nodes() {
     let policy = targets::targets("");

@@ -247,6 +247,7 @@ mod tests {
     }
 
     /// H9: hundreds of requests of more than a megabyte, in the spec, the labels or the annotations
+    /// planted: objects are kept whole
     #[test]
     fn h9_a_huge_spec_is_not_kept_and_the_rest_of_the_object_is() {
         let names: Vec<_> = (0..100_000).map(|number| format!("resource-{number}")).collect();
@@ -260,6 +261,10 @@ mod tests {
         assert_eq!(seen.object.status.as_ref().unwrap().phase, Some(Phase::Created));
         assert_eq!(seen.object.metadata.finalizers.as_deref(), Some(&["f".to_owned()][..]));
         assert!(seen.object.metadata.annotations.as_ref().unwrap().is_empty());
+        // The planted weakness: read as it was written, every name stays in memory.
+        let whole = read(&huge).object;
+        assert_eq!(whole.spec.backup_spec.included_resources.as_ref().map(Vec::len), Some(100_000));
+        assert!(!whole.metadata.annotations.as_ref().unwrap().is_empty());
         // One that is not too large is read whole, wherever its parts are.
         for text in [
             r#"{"spec": {"backupSpec": {"ttl": "1h"}}, "metadata": {"managedFields": [1], "name": "a"}}"#,

@@ -76,6 +76,7 @@ fn unchecked(field: &str, spec: &Value, decide: impl FnOnce(&Value) -> Option<Ma
 
 /// B5
 /// B6
+/// planted: a field is passed on unread
 #[test]
 fn b5_b6_a_field_of_a_restore_that_nobody_looks_at_is_found() {
     for field in [
@@ -103,6 +104,7 @@ fn b5_b6_a_field_of_a_restore_that_nobody_looks_at_is_found() {
 /// B2
 /// B5
 /// B6
+/// planted: a field is passed on unread
 #[test]
 fn b2_b5_b6_a_field_of_a_backup_that_nobody_looks_at_is_found() {
     for field in [
@@ -128,6 +130,7 @@ fn b2_b5_b6_a_field_of_a_backup_that_nobody_looks_at_is_found() {
 }
 
 /// B1
+/// planted: init containers of hooks are passed on
 #[test]
 fn b1_an_init_hook_that_is_passed_on_is_found() {
     let found = restores(|spec, enforced, source| {

@@ -56,4 +56,5 @@ mod unseen_namespace;
 mod velero_view;
 mod volume_choice;
 mod volume_data;
+mod weak_storage;
 mod weaknesses;

@@ -112,6 +112,7 @@ fn x6_a_restore_that_velero_does_not_finish_is_ended() {
 }
 
 /// X6
+/// planted: a policy without `finalizeTimeout`
 #[test]
 fn x6_a_restore_is_left_to_velero_from_the_administrators_storage_and_where_the_policy_sets_no_limit() {
     let mut world = World::with(&["shop"]);

@@ -108,6 +108,7 @@ fn a_ttl_has_bounds_whoever_says_it() {
 }
 
 /// B2: hooks that run commands in pods
+/// planted: a policy that allows hooks
 #[test]
 fn b2_hooks_can_be_forbidden() {
     let mut world = World::with(&["shop"]);

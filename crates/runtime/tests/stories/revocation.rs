@@ -53,6 +53,7 @@ fn h5_a_location_goes_although_a_foreign_finalizer_replaced_ours() {
     assert_eq!(world.trace(), "");
 }
 
+/// planted: cleanup depends on nacre's finalizer
 #[test]
 fn h5_with_cleanup_tied_to_the_finalizer_the_location_would_stay() {
     let mut world = world(&["shop"]);
@@ -193,6 +194,7 @@ fn f7_after_a_day_without_nacre_everything_starts_once() {
     );
 }
 
+/// planted: neither limit nor queue
 #[test]
 fn f7_with_neither_limit_nor_queue_everything_would_start_at_once() {
     let started = |limited: bool| {

@@ -20,7 +20,7 @@ use crate::world::manifests::{imported, nab, nab_with, nar, object, origin};
 use crate::world::people::asked_by;
 
 /// Lets an attack happen with a defence and without it. With it no rule that holds for every story is broken either.
-fn twice(flaw: Bug, attack: impl Fn(&mut World) -> bool, prepared: impl Fn() -> World) {
+pub(crate) fn twice(flaw: Bug, attack: impl Fn(&mut World) -> bool, prepared: impl Fn() -> World) {
     let mut world = prepared();
     assert!(!attack(&mut world), "the attack succeeds:\n{}", world.whole_trace());
     assert!(world.complaints().is_empty(), "{:?}", world.complaints());
@@ -101,6 +101,7 @@ fn with_copied_label(world: &World, spec: Value) -> Value {
     request
 }
 
+/// planted: names in labels and statuses are believed
 #[test]
 fn d1_d4_with_copied_labels_believed_the_victims_data_would_be_deleted() {
     let attack = |world: &mut World| {
@@ -115,6 +116,7 @@ fn d1_d4_with_copied_labels_believed_the_victims_data_would_be_deleted() {
     twice(believes_names, attack, victim);
 }
 
+/// planted: names in labels and statuses are believed
 #[test]
 fn d2_d4_with_copied_labels_believed_the_victims_data_would_be_downloaded() {
     let prepared = || {
@@ -133,6 +135,7 @@ fn d2_d4_with_copied_labels_believed_the_victims_data_would_be_downloaded() {
     twice(believes_names, attack, prepared);
 }
 
+/// planted: names in labels and statuses are believed
 #[test]
 fn d3_with_a_forged_status_believed_the_victims_data_would_come_to_the_attacker() {
     let attack = |world: &mut World| {
@@ -149,6 +152,40 @@ fn d3_with_a_forged_status_believed_the_victims_data_would_come_to_the_attacker(
     twice(believes_names, attack, victim);
 }
 
+/// planted: every name passes for a backup of the namespace
+#[test]
+fn f5_with_every_name_taken_for_a_backup_velero_would_be_asked_for_each_download() {
+    let prepared = || {
+        let mut world = World::with(&["shop"]);
+        world.policy(|policy| policy.downloads.platform_storage = Downloads::All);
+        world.stop_recording();
+        world
+    };
+    let attack = |world: &mut World| {
+        for number in 0..50 {
+            let target = json!({"kind": "BackupLog", "name": format!("no-{number}")});
+            let spec = json!({"spec": {"target": target}});
+            world.apply(object(Kind::NonAdminDownloadRequest, &format!("shop/d{number}"), spec));
+        }
+        world.rest();
+        world.names(Kind::DownloadRequest).len() == 50
+    };
+    let takes_every: Bug = |state, key, plan| {
+        if key.kind != Kind::NonAdminDownloadRequest {
+            return plan;
+        }
+        let Some(mut seen) = download::observe(state, &key.namespace, &key.name) else { return plan };
+        let name = seen.request.spec.target.name.clone();
+        seen.sought = Sought::Backup(Some(Behind {
+            velero: Some((name, Stage::Finished, "Completed".to_owned())),
+            backup: Some(Arc::default()),
+            velero_location: None,
+        }));
+        download::decide(&seen)
+    };
+    twice(takes_every, attack, prepared);
+}
+
 /// Decides about a Velero Backup that was found as if it were another.
 fn found_as(state: &State, key: &Key, plan: Plan, change: fn(&State, &mut Backup)) -> Plan {
     let Some(mut velero) = state.admin::<Backup>(&key.name).filter(|_| key.kind == Kind::Backup) else {
@@ -163,6 +200,7 @@ fn found_as(state: &State, key: &Key, plan: Plan, change: fn(&State, &mut Backup
     }
 }
 
+/// planted: annotations of a backup are believed, and not where it is stored
 #[test]
 fn a3_with_annotations_believed_before_the_storage_the_victim_would_be_given_a_planted_backup() {
     let prepared = || storage::world(&["victim", "attacker"]);
@@ -181,6 +219,7 @@ fn a3_with_annotations_believed_before_the_storage_the_victim_would_be_given_a_p
     twice(believes_annotations, attack, prepared);
 }
 
+/// planted: namespaces are known by name alone
 #[test]
 fn c11_with_namespaces_known_by_name_alone_the_next_owner_would_get_the_backups() {
     let prepared = || storage::world(&["shop"]);
@@ -201,6 +240,7 @@ fn c11_with_namespaces_known_by_name_alone_the_next_owner_would_get_the_backups(
     twice(by_name, attack, prepared);
 }
 
+/// planted: what has the name already is left alone
 #[test]
 fn a6_with_squatters_left_alone_the_victims_backup_would_never_be_made() {
     let prepared = || World::with(&["victim", "attacker"]);
@@ -222,6 +262,7 @@ fn a6_with_squatters_left_alone_the_victims_backup_would_never_be_made() {
     twice(leaves_them, attack, prepared);
 }
 
+/// planted: the status of a location is believed
 #[test]
 fn c13_with_the_locations_own_status_believed_a_tenant_would_approve_it() {
     let prepared = || {
@@ -258,6 +299,7 @@ fn c13_with_the_locations_own_status_believed_a_tenant_would_approve_it() {
     twice(believes_status, attack, prepared);
 }
 
+/// planted: no namespace is closed
 #[test]
 fn d9_with_no_namespace_closed_veleros_own_would_be_backed_up() {
     let prepared = || World::with(&["shop"]);
@@ -287,6 +329,7 @@ fn d9_with_no_namespace_closed_veleros_own_would_be_backed_up() {
     twice(closes_none, attack, prepared);
 }
 
+/// planted: every ConfigMap passes for one that tenants may use
 #[test]
 fn b4_with_every_config_map_taken_for_the_tenants_an_administrators_would_be_used() {
     let prepared = || {
@@ -318,6 +361,7 @@ fn b4_with_every_config_map_taken_for_the_tenants_an_administrators_would_be_use
     twice(takes_every, attack, prepared);
 }
 
+/// planted: every name passes for another store
 #[test]
 fn c10_with_every_name_taken_for_another_store_two_locations_would_share_a_folder() {
     let at = |place: &str, url: &str| {
@@ -347,6 +391,7 @@ fn c10_with_every_name_taken_for_another_store_two_locations_would_share_a_folde
     twice(never_taken, attack, prepared);
 }
 
+/// planted: a policy without `ttl.min`
 #[test]
 fn b7_e3_without_a_lower_bound_a_backup_would_expire_at_once() {
     let brief = |min: Option<&str>| {
@@ -363,6 +408,7 @@ fn b7_e3_without_a_lower_bound_a_backup_would_expire_at_once() {
     assert_eq!(brief(None), Some(json!("1s")), "the planted weakness");
 }
 
+/// planted: `backup.delete: anyone`
 #[test]
 fn e3_where_anybody_may_delete_data_a_stolen_token_would() {
     let stolen = |by: DeleteBy| {

@@ -96,6 +96,7 @@ async fn victims_disk(fenced: &Fenced) -> Result<Api<PersistentVolume>> {
 
 /// X5: own bucket: files that say which claims came back and how their volumes were, so that Velero changes the labels and the
 /// reclaim policy of another tenant's volume
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn x5_a_tenants_restore_changes_no_volume_elsewhere() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;

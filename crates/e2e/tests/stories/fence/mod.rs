@@ -54,6 +54,7 @@ fn forge_a_namespace(tarball: &Tarball) -> Result<()> {
 }
 
 /// H3: forged tarball: a new namespace with labels of the tenant's choice
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn h3_no_namespace_comes_out_of_a_tenants_backup_and_administrators_still_recover_theirs() -> Result<()>
 {
@@ -133,6 +134,7 @@ async fn credentials_arrived(fenced: &Fenced) -> Result<[bool; 2]> {
 
 /// A16: forged tarball: service account tokens
 /// H13: forged tarball: a RoleBinding in the folder of another group's kind
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn a16_h13_neither_tokens_nor_a_disguised_kind_pass_the_fence() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[DISGUISE]).await?;
@@ -148,6 +150,7 @@ async fn a16_h13_neither_tokens_nor_a_disguised_kind_pass_the_fence() -> Result<
     Ok(())
 }
 
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_backup_only_the_innocent_part_passes_the_fence() -> Result<()>
 {
@@ -184,6 +187,7 @@ async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_backup_only_the_innocent_part_p
 }
 
 /// A15: a container that is added to a restored pod later, with more than Pod Security level baseline allows
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn a15_velero_adds_no_privileged_container_to_a_restored_pod() -> Result<()> {
     let bed = Bed::builder().with_idle_velero().api_server_flag("--allow-privileged=true");
@@ -239,6 +243,7 @@ fn with_sources(namespace: &str) -> Vec<(&'static str, (&'static str, &'static s
 }
 
 /// H1: a restored DataVolume, DataSource or VirtualMachine whose disk is another tenant's
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[SOURCES, SNAPSHOTS]).await?;
@@ -283,6 +288,7 @@ async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result
 }
 
 /// X3: forged tarball: additions to a service account of another namespace, which Velero makes to accounts that exist
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn x3_a_tenants_restore_changes_no_service_account_elsewhere() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
@@ -316,6 +322,7 @@ async fn x3_a_tenants_restore_changes_no_service_account_elsewhere() -> Result<(
 
 /// X4: forged tarball: an object in the folder of another kind, so that Velero's cache waits for a kind that does not exist
 /// for ever, and everybody's restores with it
+/// planted: Velero with its cache
 #[tokio::test(flavor = "multi_thread")]
 async fn x4_without_its_cache_velero_waits_for_no_kind_that_does_not_exist() -> Result<()> {
     for (flag, ends) in [("--disable-informer-cache=true", true), ("--disable-informer-cache=false", false)] {
@@ -383,6 +390,7 @@ async fn a10_h4_neither_restore_nor_deletion_of_a_tenants_backup_touches_anybody
     Ok(())
 }
 
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn h4_without_the_fence_a_tenants_backup_deletes_anybodys_snapshot() -> Result<()> {
     let bed = Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI");

@@ -340,6 +340,7 @@ async fn x2_nor_where_velero_is_for_tenants_alone() -> Result<()> {
 }
 
 /// The planted weakness: without the fence the same seeds break in.
+/// planted: the policies around Velero are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn x2_without_the_fence_hostile_buckets_break_in() -> Result<()> {
     let mut siege = Siege::lay(Mode::Shared).await?;

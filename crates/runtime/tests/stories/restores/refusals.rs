@@ -165,6 +165,7 @@ fn it_waits_for_a_location_that_is_away() {
 }
 
 /// A11
+/// planted: a policy without `maxItems`
 #[test]
 fn a11_a_backup_in_own_storage_with_too_many_objects_is_not_restored() {
     let mut world = World::with(&["shop"]);

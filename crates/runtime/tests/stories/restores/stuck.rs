@@ -88,6 +88,7 @@ fn h14_a_pod_that_never_receives_its_data_holds_nobody_up() {
 }
 
 /// H14
+/// planted: nothing is cancelled
 #[test]
 fn h14_where_nothing_is_cancelled_everybody_would_wait_for_a_pod_that_is_gone() {
     let cancelled = |pod_gone: Option<&str>| {
