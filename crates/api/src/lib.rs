@@ -53,7 +53,10 @@ pub use location_request::{
     ApprovalDecision, NonAdminBackupStorageLocationRequest, NonAdminBackupStorageLocationRequestSpec,
     NonAdminBackupStorageLocationRequestStatus, RequestPhase, RequestedLocation,
 };
-pub use naming::{NAMESPACE_UID_IN_NAME, RestoredFrom, restore_name, restore_name_pattern, velero_name};
+pub use naming::{
+    NAMESPACE_UID_IN_NAME, RestoredFrom, ends_with_uid, restore_name, restore_name_pattern, restored_from,
+    velero_name,
+};
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use retention::Retention;
 pub use schedule::{

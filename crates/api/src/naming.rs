@@ -18,6 +18,17 @@ pub fn velero_name(namespace: &str, name: &str, uid: &str) -> String {
     join(&[namespace, cut(name, room - namespace.len()), uid])
 }
 
+/// Whether a name ends as those of [`velero_name`] do.
+pub fn ends_with_uid(name: &str) -> bool {
+    let groups: Vec<&str> = name.rsplitn(6, '-').collect();
+    let is = |(at, length): (usize, usize)| {
+        let is_group =
+            |group: &&str| group.len() == length && group.bytes().all(|byte| byte.is_ascii_hexdigit());
+        groups.get(at).is_some_and(is_group)
+    };
+    [12, 4, 4, 4, 8].into_iter().enumerate().all(is)
+}
+
 /// Whose bytes a Velero Restore reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoredFrom {
@@ -58,6 +69,21 @@ pub fn restore_name(
     join(&[cut(&join(&[namespace, name]), room), &owner, uid])
 }
 
+/// From which storage a Velero Restore of this name reads, as it says of itself; none for one that was named otherwise.
+///
+/// Who has the request chooses its name and may choose the namespace's, and names of other making are made of these alone.
+/// So what stands in them says nothing.
+pub fn restored_from(velero: &str, (namespace, name, uid): (&str, &str, &str)) -> Option<RestoredFrom> {
+    let before = velero.strip_suffix(uid).filter(|_| !uid.is_empty())?.strip_suffix('-')?;
+    let start = before.len().checked_sub(NAMESPACE_UID_IN_NAME + 1)?;
+    let owner = before.get(start..)?;
+    let from = RestoredFrom::ALL.into_iter().find(|from| owner.starts_with(from.letter()))?;
+    let is_of_uid = |(at, byte): (usize, u8)| if at == 8 { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    let is_own = owner.bytes().skip(1).enumerate().all(is_of_uid);
+    let is_chosen = join(&[namespace, name]).contains(owner);
+    (is_own && !is_chosen).then_some(from)
+}
+
 /// A regular expression for the end of such a name, and of no other object's by accident.
 pub fn restore_name_pattern(from: &[RestoredFrom]) -> String {
     let letters: String = from.iter().map(|from| from.letter()).collect();
@@ -78,7 +104,7 @@ fn cut(text: &str, length: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{RestoredFrom, restore_name, velero_name};
+    use super::{RestoredFrom, ends_with_uid, restore_name, restored_from, velero_name};
 
     const UID: &str = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 
@@ -100,6 +126,50 @@ mod tests {
         assert_eq!(long.len(), 63);
         let dashed = named(RestoredFrom::PlatformStorage, "a-namespac", "x");
         assert_eq!(dashed, format!("a-namespac-p1c2b3a4d-5e6f-{UID}"), "a dash is not left at the cut");
+    }
+
+    #[test]
+    fn the_name_of_a_restore_says_whose_bytes_it_reads_and_no_request_can_say_it_in_its_place() {
+        let namespace_uid = "1c2b3a4d-5e6f-4d8e-9f4e-0b8d1a523c0f";
+        for from in RestoredFrom::ALL {
+            for (namespace, name) in [("shop", "back"), (&*"n".repeat(63), "back"), ("a-namespac", "x")] {
+                let velero = restore_name(from, (namespace, namespace_uid), (name, UID));
+                assert_eq!(restored_from(&velero, (namespace, name, UID)), Some(from), "{velero}");
+            }
+        }
+        // As the Go controller names it, whatever the request is called.
+        for (namespace, name) in [
+            ("shop", "back"),
+            ("shop", "back-p1c2b3a4d-5e6f"),
+            ("shop", "p1c2b3a4d-5e6f"),
+            ("p1c2b3a4d", "5e6f"),
+            ("shop-p1c2b3a4d-5e6f", "a-name-that-is-cut-away"),
+            ("shop", "p1c2b3a4d-5e6f-and-more"),
+        ] {
+            let velero = velero_name(namespace, name, UID);
+            assert_eq!(restored_from(&velero, (namespace, name, UID)), None, "{velero}");
+        }
+        let platform = restore_name(RestoredFrom::PlatformStorage, ("shop", namespace_uid), ("back", UID));
+        for (velero, uid) in [
+            (platform.as_str(), "another"),
+            (platform.as_str(), ""),
+            ("", UID),
+            (UID, UID),
+            ("é-p1c2b3a4d-5e6f", "x"),
+        ] {
+            assert_eq!(restored_from(velero, ("shop", "back", uid)), None, "{velero}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_nacres_making_ends_with_a_uid() {
+        for name in [velero_name("shop", "mine", UID), velero_name(&"n".repeat(63), "mine", UID)] {
+            assert!(ends_with_uid(&name), "{name}");
+        }
+        for name in ["", "default", "aws-eu-west-1-a-b", "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6", "é-é-é-é-é-é"]
+        {
+            assert!(!ends_with_uid(name), "{name}");
+        }
     }
 
     #[test]

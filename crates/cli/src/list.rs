@@ -261,14 +261,29 @@ where
     }
 }
 
-/// All objects of a kind in the namespace, and the version of the list; none if there are more than these.
-pub(crate) async fn up_to<K: Readable>(session: &Session, most: u64) -> Result<Option<(Found<K>, String)>> {
-    let mut all = Vec::new();
+/// How much is read of a list that is needed as a whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Reads {
+    /// So many objects at a time.
+    pub(crate) at_once: u32,
+    /// No more objects than these.
+    pub(crate) most: u64,
+    /// No more text than this, however few objects it is.
+    pub(crate) bytes: usize,
+}
+
+/// All objects of a kind in the namespace, and the version of the list; none if there is more than this.
+pub(crate) async fn up_to<K: Readable>(
+    session: &Session,
+    reads: Reads,
+) -> Result<Option<(Found<K>, String)>> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
     let mut from = None;
     loop {
-        let page = page::<K>(session, AT_ONCE, from.as_deref()).await?;
+        let page = page::<K>(session, reads.at_once, from.as_deref()).await?;
         let read = u64::try_from(all.len() + page.found.items.len()).unwrap_or(u64::MAX);
-        if read + page.remaining > most {
+        bytes += page.bytes;
+        if read + page.remaining > reads.most || bytes > reads.bytes {
             return Ok(None);
         }
         all.extend(page.found.items);
@@ -288,6 +303,8 @@ pub(crate) struct ListPage<K> {
     pub(crate) remaining: u64,
     /// The version of the list: a watch that begins there misses nothing.
     pub(crate) version: String,
+    /// How long the API server's answer was.
+    bytes: usize,
 }
 
 /// Reads so many objects of a kind, from where the page before ended.
@@ -301,7 +318,8 @@ pub(crate) async fn page<K: Readable>(
     let next = list.metadata.token.filter(|token| !token.is_empty());
     let remaining = list.metadata.remaining.unwrap_or_else(|| u64::from(next.is_some()));
     let version = list.metadata.version.unwrap_or_default();
-    Ok(ListPage { found: Found::of(list.items.iter().map(read).collect()), next, remaining, version })
+    let found = Found::of(list.items.iter().map(read).collect());
+    Ok(ListPage { found, next, remaining, version, bytes: text.len() })
 }
 
 /// Who set which field is nobody's question here, and often longer than the object; kubectl leaves it out too.

@@ -23,8 +23,8 @@ pub(super) struct Frame<'a> {
     pub(super) user: Option<&'a str>,
     /// What the form for signing out carries; none if there is nothing to sign out of.
     pub(super) sign_out: Option<&'a str>,
-    /// The command that shows or does the same.
-    pub(super) command: Option<String>,
+    /// The commands that show the same, and do what the buttons do, each with what is before it.
+    pub(super) commands: Vec<(&'static str, String)>,
 }
 
 /// The pages of a namespace: path, name.
@@ -63,7 +63,7 @@ impl Frame<'_> {
                 body {
                     a.skip href="#main" { "Skip to the content" }
                     (self.header())
-                    main id="main" tabindex="-1" { (main) @if let Some(line) = &self.command { (shell(line)) } }
+                    main id="main" tabindex="-1" { (main) (shell(&self.commands)) }
                 }
             }
         }
@@ -103,15 +103,17 @@ impl Frame<'_> {
     }
 }
 
-/// The command that does the same, ready to be copied.
-pub(super) fn shell(line: &str) -> Markup {
-    html! {
-        aside.shell aria-label="The same in a shell" {
-            span { "In a shell" }
-            code tabindex="0" { (line) }
-            button.copy type="button" hidden data-copy=(line) { "Copy" }
-        }
-    }
+/// The commands that do the same, ready to be copied.
+fn shell(commands: &[(&str, String)]) -> Markup {
+    html! { @if !commands.is_empty() {
+        aside.shell aria-label="The same in a shell" { @for (what, line) in commands {
+            div {
+                span { (what) }
+                code tabindex="0" { (line) }
+                button.copy type="button" hidden data-copy=(line) { "Copy" }
+            }
+        } }
+    } }
 }
 
 /// The class of a style: colours are for the style sheet, and never carry a meaning alone.
@@ -265,7 +267,8 @@ pub(super) fn with_times(text: &str) -> Markup {
     let (mut rest, mut from) = (text, 0);
     while let Some(at) = rest[from..].find(|c: char| c.is_ascii_digit()).map(|at| from + at) {
         let is_within_a_word = rest[..at].ends_with(char::is_alphanumeric);
-        if let Some((length, time)) = time_at(&rest[at..]).filter(|_| !is_within_a_word) {
+        let found = if is_within_a_word { None } else { time_at(&rest[at..]) };
+        if let Some((length, time)) = found {
             pieces.push((&rest[..at], time));
             (rest, from) = (&rest[at + length..], 0);
         } else {
@@ -279,10 +282,17 @@ pub(super) fn with_times(text: &str) -> Markup {
     }
 }
 
+/// No time is written with more bytes.
+const LONGEST_TIME: usize = 40;
+
 /// The time that a text begins with, and how long it is there: as pages have it (`2026-11-15 12:00:02 UTC`), or as in YAML
 /// (`2026-11-15T12:00:02Z`), which is how messages of nacre have it.
 fn time_at(text: &str) -> Option<(usize, Timestamp)> {
     const ZONE: &str = " UTC";
+    // The rest of a text may be long, and may look like times from one end to the other.
+    let text = &text[..text.floor_char_boundary(LONGEST_TIME)];
+    #[cfg(test)]
+    tests::LOOKED_AT.with(|all| all.set(all.get() + text.len()));
     let shown = ["2026-11-15 12:00:02".len(), "2026-11-15 12:00".len()].into_iter().find_map(|length| {
         let (time, after) = text.split_at_checked(length)?;
         let time = after.starts_with(ZONE).then(|| format!("{}Z", time.replacen(' ', "T", 1)))?;
@@ -308,8 +318,25 @@ pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::describe::page::{fields, section};
+
+    thread_local! {
+        /// How many bytes were looked at to find times.
+        pub(super) static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_text_that_looks_like_times_all_along_is_looked_at_once() {
+        for piece in ["1-", "1:", "2026-11-15T12:00:0", "2026-11-15 12:00 ", "1.é"] {
+            let text = piece.repeat(100_000 / piece.len());
+            LOOKED_AT.set(0);
+            assert_eq!(with_times(&text).into_string(), text);
+            assert!(LOOKED_AT.get() <= text.len() * LONGEST_TIME, "{piece}: {}", LOOKED_AT.get());
+        }
+    }
 
     #[test]
     fn text_of_others_never_becomes_markup() {

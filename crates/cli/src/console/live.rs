@@ -1,6 +1,13 @@
 //! Live progress: a watch of the API server's, passed on as Server-Sent Events.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, NonAdminSchedule};
 use axum::{
@@ -23,7 +30,7 @@ use serde_json::json;
 
 use super::{
     pages::{Failed, object_name},
-    person::Person,
+    person::{Person, is_rejected},
     serve::Console,
 };
 use crate::{
@@ -35,6 +42,9 @@ use crate::{
 
 /// How long one connection lives. The browser connects again, and is asked again who it is.
 const LONGEST: Duration = Duration::from_mins(10);
+
+/// How often the API server is asked whether it still accepts the person: a watch that runs goes on without that.
+const ASK: Duration = Duration::from_secs(20);
 
 /// How long to wait after a watch has failed.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -60,15 +70,15 @@ pub(super) async fn namespace(
     let session = person.at(&namespace)?;
     // These pages show nothing else.
     if from.nonadminschedules.is_some() {
-        return Ok(events(changes::<NonAdminSchedule>(&session, from.nonadminschedules)));
+        return Ok(events(&person, changes::<NonAdminSchedule>(&session, from.nonadminschedules)));
     }
     if from.nonadminbackupstoragelocations.is_some() {
         let version = from.nonadminbackupstoragelocations;
-        return Ok(events(changes::<NonAdminBackupStorageLocation>(&session, version)));
+        return Ok(events(&person, changes::<NonAdminBackupStorageLocation>(&session, version)));
     }
     let backups = changes::<NonAdminBackup>(&session, from.nonadminbackups);
     let restores = changes::<NonAdminRestore>(&session, from.nonadminrestores);
-    Ok(events(stream::select(backups, restores)))
+    Ok(events(&person, stream::select(backups, restores)))
 }
 
 /// How a backup goes on.
@@ -96,18 +106,40 @@ pub(super) async fn replacement(
     // Whoever may not look at the namespace learns nothing.
     StoredRecord::find(&session, object_name(&backup)?).await?;
     let changed = console.replacements.changes(&namespace, &backup);
-    Ok(events(changed.map(|()| changed_event())))
+    Ok(events(&person, changed.map(|()| changed_event())))
 }
 
 fn changed_event() -> Event {
     Event::default().event("changed").data("{}")
 }
 
-/// A stream that ends by itself has nothing more to report: the browser does not connect again.
-fn events(stream: impl Stream<Item = Event> + Send + 'static) -> Events {
-    let over = stream::once(std::future::ready(Event::default().event("over").data("{}")));
-    let limited = stream.chain(over).take_until(tokio::time::sleep(LONGEST)).map(Ok);
+/// A stream that ends by itself has nothing more to report: the browser does not connect again. One that ends with the
+/// person's session is not over: the page looks again, and says that, or goes on with the token that a proxy has now.
+fn events(person: &Person, stream: impl Stream<Item = Event> + Send + 'static) -> Events {
+    let is_signed_out = Arc::new(AtomicBool::new(false));
+    let (session, life, ended) = (person.session.clone(), person.life.clone(), is_signed_out.clone());
+    let signed_out = async move {
+        tokio::select! {
+            () = life.over() => {}
+            () = rejected(&session) => {}
+        }
+        ended.store(true, Relaxed);
+    };
+    let last = stream::once(async move {
+        if is_signed_out.load(Relaxed) { changed_event() } else { Event::default().event("over").data("{}") }
+    });
+    let limited = stream.take_until(signed_out).chain(last).take_until(tokio::time::sleep(LONGEST)).map(Ok);
     Sse::new(limited.boxed()).keep_alive(KeepAlive::default())
+}
+
+/// Waits until the API server does not accept the person any more.
+async fn rejected(session: &Session) {
+    loop {
+        tokio::time::sleep(ASK).await;
+        if is_rejected(session).await {
+            return;
+        }
+    }
 }
 
 /// An event for each change after this version, or from now on. Nothing of what is there already is read.
@@ -201,7 +233,7 @@ fn progress<K: ShowsProgress + Send + Sync + 'static>(
         let object = found.ok().map(|object| object.and_then(|object| serde_json::to_value(object).ok()));
         std::future::ready(object.map(|object| next::<K>(object, &mut last)))
     });
-    Ok(events(told))
+    Ok(events(person, told))
 }
 
 /// The event for what was seen, if it is news.

@@ -16,6 +16,7 @@ use ring::{
     digest, hmac,
     rand::{SecureRandom as _, SystemRandom},
 };
+use tokio::sync::watch;
 
 use crate::connect::Session;
 
@@ -42,11 +43,54 @@ pub(super) type Connect = Box<dyn Fn(&str) -> Result<Session> + Send + Sync>;
 /// A browser that has signed in.
 struct Login {
     session: Session,
-    /// Whose it is.
+    /// Whose it is, as the API server says.
     user: String,
     used: Instant,
     /// When the token ends, as far as it says so itself. The API server has the last word.
     ends: Option<Timestamp>,
+    /// Closed when the session is forgotten.
+    forgotten: watch::Sender<()>,
+}
+
+/// What a request goes by of a browser that has signed in.
+struct Signed {
+    session: Session,
+    user: String,
+    life: Life,
+}
+
+impl Login {
+    fn signed(&self) -> Signed {
+        let life = Life { ends: self.ends, forgotten: Some(self.forgotten.subscribe()) };
+        Signed { session: self.session.clone(), user: self.user.clone(), life }
+    }
+}
+
+/// How long a session lives, for what outlives the request that it began with.
+#[derive(Clone)]
+pub(super) struct Life {
+    ends: Option<Timestamp>,
+    /// None if it is kept nowhere.
+    forgotten: Option<watch::Receiver<()>>,
+}
+
+impl Life {
+    /// Waits until the session ends: it is forgotten, or its token ends.
+    pub(super) async fn over(self) {
+        let forgotten = async {
+            let Some(mut forgotten) = self.forgotten else { return std::future::pending().await };
+            while forgotten.changed().await.is_ok() {}
+        };
+        let ended = async {
+            let Some(ends) = self.ends else { return std::future::pending().await };
+            let left = ends.duration_since(Timestamp::now());
+            tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
+        };
+        tokio::select! {
+            () = forgotten => {}
+            () = ended => {}
+        }
+    }
 }
 
 /// Everybody who has signed in.
@@ -66,6 +110,7 @@ type Sessions = HashMap<Vec<u8>, Login>;
 pub(super) struct Known {
     pub(super) session: Session,
     pub(super) csrf: String,
+    pub(super) life: Life,
     /// A proxy signs the person in, with every request.
     pub(super) is_by_proxy: bool,
     /// The API server has not been asked about this token.
@@ -84,21 +129,26 @@ impl Logins {
             && let Some(token) = token_of(headers)
         {
             // A connection that is open already is used again.
-            let found = find(&self.by_token, &hash(token), now);
-            let is_unknown = found.is_none();
-            let session = found.or_else(|| connect(token).ok())?;
-            return Some(Known { session, csrf: self.csrf(token.as_bytes()), is_by_proxy: true, is_unknown });
+            if let Some(Signed { session, user, life }) = find(&self.by_token, &hash(token), now) {
+                let csrf = self.csrf_of_user(&user);
+                return Some(Known { session, csrf, life, is_by_proxy: true, is_unknown: false });
+            }
+            let life = Life { ends: end_of(token), forgotten: None };
+            // Nobody knows yet whose it is.
+            let (session, csrf) = (connect(token).ok()?, self.csrf("token", token));
+            return Some(Known { session, csrf, life, is_by_proxy: true, is_unknown: true });
         }
         let cookie = cookie(headers, cookie_name)?;
-        let session = find(&self.by_cookie, &hash(cookie), now)?;
-        Some(Known { session, csrf: self.csrf(cookie.as_bytes()), is_by_proxy: false, is_unknown: false })
+        let Signed { session, life, .. } = find(&self.by_cookie, &hash(cookie), now)?;
+        let csrf = self.csrf("cookie", cookie);
+        Some(Known { session, csrf, life, is_by_proxy: false, is_unknown: false })
     }
 
     /// Keeps the connection of a token that a proxy passed on, now that the API server has said whose it is.
-    pub(super) fn keep(&self, headers: &HeaderMap, session: Session, user: &str) {
-        if let Some(token) = token_of(headers) {
-            keep(&self.by_token, hash(token), session, user, end_of(token));
-        }
+    pub(super) fn keep(&self, headers: &HeaderMap, known: Known, user: &str) -> Known {
+        let Some(token) = token_of(headers).filter(|_| !user.is_empty()) else { return known };
+        let life = keep(&self.by_token, hash(token), known.session.clone(), user, end_of(token));
+        Known { csrf: self.csrf_of_user(user), life, is_unknown: false, ..known }
     }
 
     /// Exchanges the code of the link for a cookie. The second use of a code is nobody's.
@@ -143,8 +193,13 @@ impl Logins {
         }
     }
 
-    fn csrf(&self, of: &[u8]) -> String {
-        hex(hmac::sign(&self.key, &[b"form ", of].concat()).as_ref())
+    /// A proxy renews tokens, and a form that was loaded before is sent after that: it goes by whose it is.
+    fn csrf_of_user(&self, user: &str) -> String {
+        self.csrf("user", user)
+    }
+
+    fn csrf(&self, by: &str, whose: &str) -> String {
+        hex(hmac::sign(&self.key, format!("form by {by} {whose}").as_bytes()).as_ref())
     }
 
     /// Whether a form carries the text that this person's forms carry.
@@ -158,7 +213,7 @@ fn locked(sessions: &Mutex<Sessions>) -> MutexGuard<'_, Sessions> {
 }
 
 /// The session under a key, unless it is over.
-fn find(sessions: &Mutex<Sessions>, key: &[u8], now: Timestamp) -> Option<Session> {
+fn find(sessions: &Mutex<Sessions>, key: &[u8], now: Timestamp) -> Option<Signed> {
     let mut sessions = locked(sessions);
     let login = sessions.get_mut(key)?;
     if login.used.elapsed() > IDLE || login.ends.is_some_and(|ends| ends <= now) {
@@ -166,22 +221,32 @@ fn find(sessions: &Mutex<Sessions>, key: &[u8], now: Timestamp) -> Option<Sessio
         return None;
     }
     login.used = Instant::now();
-    Some(login.session.clone())
+    Some(login.signed())
 }
 
 /// Keeps a session, in place of the one that was not used for longest if there are too many: of this user, or at all.
-fn keep(sessions: &Mutex<Sessions>, key: Vec<u8>, session: Session, user: &str, ends: Option<Timestamp>) {
-    let user = counted_as(user);
+fn keep(
+    sessions: &Mutex<Sessions>,
+    key: Vec<u8>,
+    session: Session,
+    user: &str,
+    ends: Option<Timestamp>,
+) -> Life {
+    let group = counted_as(user);
     let mut sessions = locked(sessions);
     sessions.retain(|_, login| login.used.elapsed() <= IDLE);
-    let own = sessions.values().filter(|login| login.user == user).count();
+    let own = sessions.values().filter(|login| counted_as(&login.user) == group).count();
     let of_one = own >= MOST_OF_ONE;
     if of_one || sessions.len() >= MOST {
-        let candidates = sessions.iter().filter(|(_, login)| !of_one || login.user == user);
+        let candidates = sessions.iter().filter(|(_, login)| !of_one || counted_as(&login.user) == group);
         let oldest = candidates.min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
         oldest.map(|key| sessions.remove(&key));
     }
-    sessions.insert(key, Login { session, user: user.to_owned(), used: Instant::now(), ends });
+    let forgotten = watch::Sender::new(());
+    let login = Login { session, user: user.to_owned(), used: Instant::now(), ends, forgotten };
+    let life = login.signed().life;
+    sessions.insert(key, login);
+    life
 }
 
 /// Whose sessions count together: whoever can make service accounts in a namespace can make many.

@@ -17,8 +17,8 @@ use kube::{Api, api::PostParams};
 use maud::{Markup, html};
 
 use super::{
-    login::{Known, Logins},
-    pages::{Failed, escaped, sign_in},
+    login::{Known, Life, Logins},
+    pages::{Failed, UNNAMED, escaped, sign_in},
     serve::Console,
 };
 use crate::connect::Session;
@@ -27,6 +27,8 @@ use crate::connect::Session;
 pub(super) struct Person {
     pub(super) session: Session,
     pub(super) csrf: String,
+    /// Until when the person is signed in.
+    pub(super) life: Life,
     /// A proxy signs the person in: signing out here would be undone by the next request.
     pub(super) is_by_proxy: bool,
 }
@@ -37,12 +39,11 @@ impl FromRequestParts<Arc<Console>> for Person {
     async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Response> {
         let cookie = console.address.cookie();
         let known = console.logins.who(&parts.headers, &cookie, Timestamp::now());
-        let known = known.ok_or_else(|| sign_in(console, None))?;
-        let Known { session, csrf, is_by_proxy, is_unknown } = known;
-        if is_unknown {
+        let mut known = known.ok_or_else(|| sign_in(console, None))?;
+        if known.is_unknown {
             // Anybody can send a token. Only what the API server accepts is kept.
-            match user(&session).await {
-                Ok(user) => console.logins.keep(&parts.headers, session.clone(), &user),
+            match user(&known.session).await {
+                Ok(user) => known = console.logins.keep(&parts.headers, known, &user),
                 Err(kube::Error::Api(status)) if status.code == 401 => {
                     return Err(Failed::SignedOut.into_response());
                 }
@@ -50,7 +51,8 @@ impl FromRequestParts<Arc<Console>> for Person {
                 Err(_) => {}
             }
         }
-        Ok(Self { session, csrf, is_by_proxy })
+        let Known { session, csrf, life, is_by_proxy, .. } = known;
+        Ok(Self { session, csrf, life, is_by_proxy })
     }
 }
 
@@ -116,7 +118,7 @@ impl Posted {
 
     /// The page with the form, with what was filled in.
     pub(super) fn back(&self, path: &str) -> String {
-        let filled_in = self.filled_in().filter(|(_, value)| !value.is_empty());
+        let filled_in = self.filled_in().filter(|(name, value)| name != UNNAMED && !value.is_empty());
         let pairs = filled_in.map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
         format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
     }
@@ -154,6 +156,11 @@ async fn review(
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let answer = api.create(&PostParams::default(), &review).await;
     answer.is_ok_and(|answer| answer.status.is_some_and(|status| status.allowed))
+}
+
+/// Whether the API server does not accept the person any more.
+pub(super) async fn is_rejected(session: &Session) -> bool {
+    matches!(user(session).await, Err(kube::Error::Api(status)) if status.code == 401)
 }
 
 /// Who the API server takes the person for.

@@ -5,6 +5,7 @@ mod admin;
 mod commands;
 mod files;
 mod form;
+mod hostile;
 mod locations;
 mod replace;
 mod restore;
@@ -19,7 +20,7 @@ use std::{
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     http::{Request, Response, StatusCode, header},
 };
 use http_body_util::BodyExt as _;
@@ -151,7 +152,14 @@ impl ApiServer {
                     (201, self.put(path, request))
                 }
                 _ if query.contains("dryRun") => (201, body.clone()),
-                _ => (201, self.put(path, body.clone())),
+                _ if self.get(path, body["metadata"]["name"].as_str().unwrap_or_default()).is_some() => {
+                    status(409, "AlreadyExists")
+                }
+                _ => {
+                    let mut made = body.clone();
+                    made["metadata"]["creationTimestamp"] = json!(jiff::Timestamp::now());
+                    (201, self.put(path, made))
+                }
             };
         }
         let Some(found) = self.get(before, last) else { return status(404, "NotFound") };
@@ -209,7 +217,12 @@ impl ApiServer {
                 let sent = request.into_body().collect().await?.to_bytes();
                 let sent = serde_json::from_slice(&sent).unwrap_or_default();
                 let (code, body) = server.answer(&method, &path, &sent);
-                let body = KubeBody::from(body.to_string().into_bytes());
+                let body = if code == 200 && path.contains("watch=true") {
+                    // Nothing happens.
+                    Body::from_stream(futures::stream::pending::<kube::Result<Bytes>>())
+                } else {
+                    Body::from(body.to_string())
+                };
                 let mut answer = Response::builder().status(code);
                 if let Some(warning) = server.warning.filter(|_| method == "POST") {
                     answer = answer.header(header::WARNING, format!("299 - {warning:?}"));
@@ -595,4 +608,71 @@ async fn what_the_administrators_set_is_shown_as_set() {
         page.contains("<code>snapshotMoveData</code>: true") && page.contains("name=\"ttl\" value=\"9h\""),
         "{page}"
     );
+}
+
+#[tokio::test]
+async fn a_form_that_is_sent_twice_asks_for_one_object() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get("/ns/shop/new-backup", &cookie)).await.text;
+    let mut form = form::Form::with_button(&page, "create");
+    let to = "/ns/shop/backups";
+    let led = async |form: &form::Form| {
+        let answer = send(&router, post(to, &cookie, &form.press("create"))).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+        answer.headers[header::LOCATION].to_str().unwrap().to_owned()
+    };
+    // Also when nobody named it.
+    let first = led(&form).await;
+    assert_eq!((led(&form).await, server.all(&format!("{OWN}nonadminbackups")).len()), (first, 1));
+    form.write("name", "mine");
+    form.write("ttl", "72h");
+    assert_eq!(led(&form).await, "/ns/shop/backups/mine");
+    assert_eq!(led(&form).await, "/ns/shop/backups/mine");
+    // Something else under the name is an error, and so is the same if it is old.
+    form.write("ttl", "48h");
+    let refused = send(&router, post(to, &cookie, &form.press("create"))).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.text.contains("AlreadyExists"), "{}", refused.text);
+    form.write("ttl", "72h");
+    let backups = format!("{OWN}nonadminbackups");
+    let mut old = server.get(&backups, "mine").unwrap();
+    old["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    server.put(&backups, old.clone());
+    let refused = send(&router, post(to, &cookie, &form.press("create"))).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+    // Whoever goes back to a form that names nothing asks for another one.
+    form.write("name", "");
+    form.write("ttl", "");
+    form.write("unnamed", "backup-20200101-000000");
+    old["metadata"]["name"] = json!("backup-20200101-000000");
+    server.put(&backups, old);
+    assert_ne!(led(&form).await, "/ns/shop/backups/backup-20200101-000000");
+}
+
+#[tokio::test]
+async fn a_console_for_everybody_reads_less_of_a_list() {
+    let many = (0..2001).map(|number| backup(&format!("b-{number:04}"), "")).collect();
+    let server = ApiServer { follows_links: true, ..ApiServer::with(many) };
+    let router = on_laptop(&server);
+    let page = send(&router, get("/ns/shop/backups", &enter(&router).await)).await.text;
+    assert!(page.contains("?page=1\"") && !page.contains("in the order of names"), "{page}");
+    let shared = async |server: &ApiServer| {
+        server.calls.lock().unwrap().clear();
+        let router = in_cluster(server);
+        let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+        let page = send(&router, get("/ns/shop/backups", &cookie)).await.text;
+        assert!(page.contains("There are more than 2000, or they are very large"), "{page}");
+        let overview = send(&router, get("/ns/shop", &cookie)).await.text;
+        assert!(overview.contains("Too many backups to look at each"), "{overview}");
+        let calls = server.calls.lock().unwrap();
+        let lists: Vec<_> = calls.iter().filter(|call| call.contains("nonadminbackups?")).collect();
+        assert!(!lists.is_empty() && lists.iter().all(|call| call.contains("limit=100")), "{lists:?}");
+    };
+    let shown = ApiServer { follows_links: false, ..server };
+    shared(&shown).await;
+    // Few, and each as large as it may be.
+    let large = (0..40).map(|number| backup(&format!("b-{number}"), &"x".repeat(1 << 20))).collect();
+    shared(&ApiServer::with(large)).await;
 }

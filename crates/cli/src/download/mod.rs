@@ -59,6 +59,11 @@ impl Default for Fetching {
 }
 
 impl Fetching {
+    /// For a page that somebody looks at: after this long it says what it does not know.
+    pub(crate) fn within(timeout: Duration) -> Self {
+        Self { timeout, ..Self::default() }
+    }
+
     /// Asks for a link to a file of this kind, has `used` use it, and removes the request again, whatever happens in
     /// between. None if somebody pressed Ctrl-C.
     pub(crate) async fn with_link<T>(

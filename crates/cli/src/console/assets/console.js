@@ -86,10 +86,12 @@ async function refresh() {
   }
 }
 
+// A browser has six connections to a server, for all tabs together: only those that somebody sees keep one.
 let source;
 function follow() {
   const live = document.querySelector("#live[data-watch]");
-  if (!live) return;
+  source?.close();
+  if (!live || document.hidden) return;
   source = new EventSource(live.dataset.watch);
   source.addEventListener("changed", refresh);
   // What happened while the connection was lost is on the page that the server shows now.
@@ -109,6 +111,35 @@ function follow() {
     }
   });
 }
+
+document.addEventListener("visibilitychange", async () => {
+  if (!document.querySelector("#live[data-watch]")) return;
+  // What happened while nobody looked is on the page that the server shows now.
+  if (!document.hidden) await refresh();
+  follow();
+});
+
+// A form is sent once: a second click would ask for a second object. Files come without another page.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || form.dataset.stays !== undefined) return;
+  if (form.dataset.sent !== undefined) { event.preventDefault(); return; }
+  form.dataset.sent = "";
+  // After the browser has taken down which button it was.
+  setTimeout(() => sentButtons(form, true));
+});
+
+function sentButtons(form, sent) {
+  for (const button of form.querySelectorAll("button")) button.disabled = sent;
+}
+
+// Somebody came back to the page as they left it.
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) {
+    delete form.dataset.sent;
+    sentButtons(form, false);
+  }
+});
 
 document.documentElement.classList.add("script");
 enhance(document);

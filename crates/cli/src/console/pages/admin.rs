@@ -30,7 +30,7 @@ async fn show(person: &Person, title: &str, here: &str, command: &str, main: &Ma
 }
 
 fn place<'a>(title: &'a str, here: &'a str, command: &str) -> Place<'a> {
-    Place { title, namespace: None, admin: Some(here), command: command.to_owned() }
+    Place { title, namespace: None, admin: Some(here), command: command.to_owned(), acts: Vec::new() }
 }
 
 /// A table of the whole cluster, a page at a time.
@@ -83,10 +83,15 @@ pub(in crate::console) async fn request(
     let (seen, can) =
         tokio::join!(Box::pin(request::show::look(&person.session, &name)), can_decide(&person));
     let seen = seen?;
-    let buttons = seen.words.iter().map(|word| match word {
+    let button = |word: &Word| match word {
         Word::Approve => ("approve", "Approve", ""),
         Word::Reject => ("reject", "Reject", "danger"),
         Word::Revoke => ("revoke", "Revoke the approval", "second"),
+    };
+    let buttons = seen.words.iter().map(button);
+    let acts = seen.words.iter().filter(|_| can).map(|word| {
+        let ((verb, label, _), version) = (button(word), quoted(&seen.version));
+        (label, format!("kubectl nacre request {verb} {name} --resource-version {version}"))
     });
     let main = html! {
         p.crumbs { a href="/admin/requests" { "All requests" } }
@@ -110,7 +115,7 @@ pub(in crate::console) async fn request(
         }
     };
     let command = format!("kubectl nacre request show {name}");
-    Ok(framed(&person, place(&name, "requests", &command), &main).await)
+    Ok(framed(&person, place(&name, "requests", &command).acting(acts), &main).await)
 }
 
 /// Whether the person may decide about requests for storage. A decision is a merge patch.
@@ -189,7 +194,19 @@ pub(in crate::console) async fn queue(
         }
         p.hint { "What Velero has already keeps its place there. What waits for a limit, a location or the policy is not in the queue." }
     };
-    Ok(show(&person, "Queue", "queue", "kubectl nacre queue list", &main).await)
+    // Of the first that can be changed: the others differ in their names.
+    let first = entries
+        .iter()
+        .find(|entry| can(entry.kind) && entry.namespace.is_some() && !entry.state.marks().is_empty());
+    let acts = first.into_iter().flat_map(|entry| {
+        let (kind, namespace, name) =
+            (entry.kind, entry.namespace.as_deref().unwrap_or_default(), &entry.name);
+        let command = move |verb| format!("kubectl nacre queue {verb} {kind} {namespace}/{name}");
+        entry.state.marks().iter().map(move |mark| (label(*mark), command(mark.verb())))
+    });
+    let main = html! { h1 { "Queue" } (main) };
+    let place = place("Queue", "queue", "kubectl nacre queue list").acting(acts);
+    Ok(framed(&person, place, &main).await)
 }
 
 const fn label(mark: Mark) -> &'static str {

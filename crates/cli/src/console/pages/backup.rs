@@ -6,13 +6,12 @@ use axum::{
     response::Response,
 };
 use jiff::Timestamp;
-use kube::api::PostParams;
 use maud::{Markup, html};
 use planner::backup::fixed;
 
 use super::{
-    Cursor, Failed, List, NewObject, Place, files, flags, framed, given, object_name, storage,
-    what_would_happen,
+    Cursor, Failed, List, NewObject, Place, UNNAMED, create_once, files, flags, framed, given, object_name,
+    storage, unnamed, what_would_happen,
 };
 use crate::{
     backup,
@@ -153,6 +152,9 @@ pub(in crate::console) async fn show(
     Ok(framed(&person, place, &main).await)
 }
 
+/// How the name of a backup begins that nobody named.
+const STEM: &str = "backup";
+
 /// The fields of the form, and the flags they are.
 const FIELDS: [(&str, &str); 4] = [
     ("ttl", "--ttl"),
@@ -166,7 +168,7 @@ struct Fixed(Vec<(String, String)>);
 
 impl Fixed {
     async fn look(session: &Session) -> Self {
-        let name = generated("backup", Timestamp::now());
+        let name = generated(STEM, Timestamp::now());
         let told = async {
             let probe = backup::prepared(session, name, &[]).await?;
             warnings::of_dry_run(session, &probe).await
@@ -228,6 +230,7 @@ pub(in crate::console) async fn form(
             form.card method="post" action={ "/ns/" (namespace) "/backups" } {
                 input type="hidden" name="csrf" value=(person.csrf);
                 p.lead { "Everything in the namespace, with the data of its volumes. Nothing has to be filled in." }
+                input type="hidden" name=(UNNAMED) value=(generated(STEM, Timestamp::now()));
                 (fixed.input("name", "Name", "default: the time", given("name")))
                 (fixed.input("ttl", "Keep for", "such as 72h; default: as the administrators set it", given("ttl")))
                 @if fixed.value("storageLocation").is_some() { (fixed.input("location", "Storage", "", "")) }
@@ -264,9 +267,9 @@ pub(in crate::console) async fn create(
 ) -> Result<Response, Failed> {
     let session = posted.person.at(&namespace)?;
     let flags = flags(posted.fields(), &FIELDS);
-    let name = match posted.text("name") {
-        "" => generated("backup", Timestamp::now()),
-        name => name.to_owned(),
+    let (name, stem) = match posted.text("name") {
+        "" => (unnamed(&posted, STEM), Some(STEM)),
+        name => (name.to_owned(), None),
     };
     let new = NewObject::of(
         &posted,
@@ -283,6 +286,5 @@ pub(in crate::console) async fn create(
         let explained = Box::pin(explain::of_new_backup(&session, prepared)).await?;
         return Ok(new.checked(&what_would_happen(&explained), "Back up").await);
     }
-    let made = session.api::<NonAdminBackup>().create(&PostParams::default(), &prepared).await;
-    new.created(made.map_err(Into::into)).await
+    new.created(create_once(&session, prepared, stem).await).await
 }

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result as Fetched, bail};
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{
+    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, RestoredFrom, ends_with_uid,
+    restored_from,
+};
 use axum::{
     body::Body,
     extract::{Path, State},
@@ -33,7 +36,8 @@ use crate::{
 const LARGEST: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// Where nacre answers which storage a file is in, and where its link leads.
-const ANSWERS: [&str; 3] = ["nonadminbackups", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
+const ANSWERS: [&str; 4] =
+    ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
 
 /// A kind of file: what Velero calls it, what it is, and what a file of it is called.
 type Kind = (&'static str, &'static str, &'static str);
@@ -51,7 +55,7 @@ pub(super) fn buttons(person: &Person, path: &str, kinds: &[Kind]) -> Markup {
     html! {
         section {
             h2 { "Files" }
-            form.actions method="post" action=(path) {
+            form.actions method="post" action=(path) data-stays {
                 input type="hidden" name="csrf" value=(person.csrf);
                 @for (kind, words, _) in kinds { button.second name="do" value=(kind) { (words) } }
             }
@@ -69,7 +73,12 @@ pub(in crate::console) async fn of_backup(
 ) -> Result<Response, Failed> {
     let session = posted.person.at(&namespace)?;
     let name = object_name(&name)?;
-    send(&console, &posted, &session, &OF_BACKUP, ("/backups", name), Some(name)).await
+    let is_platform = async || {
+        let ((backup, _), known) =
+            tokio::try_join!(list::one::<NonAdminBackup>(&session, name), Known::own(&session))?;
+        anyhow::Ok(is_backup_in_platform_storage(&backup, &known.own))
+    };
+    send(&console, &posted, &session, &OF_BACKUP, ("/backups", name), is_platform).await
 }
 
 pub(in crate::console) async fn of_restore(
@@ -79,9 +88,12 @@ pub(in crate::console) async fn of_restore(
 ) -> Result<Response, Failed> {
     let session = posted.person.at(&namespace)?;
     let name = object_name(&name)?;
-    let (restore, _) = list::one::<NonAdminRestore>(&session, name).await?;
-    let backup = restore.spec.restore_spec.backup_name;
-    send(&console, &posted, &session, &OF_RESTORE, ("/restores", name), backup.as_deref()).await
+    let is_platform = async || {
+        let ((restore, _), known) =
+            tokio::try_join!(list::one::<NonAdminRestore>(&session, name), Known::own(&session))?;
+        anyhow::Ok(is_restored_from_platform_storage(&restore, &known.own))
+    };
+    send(&console, &posted, &session, &OF_RESTORE, ("/restores", name), is_platform).await
 }
 
 async fn send(
@@ -90,13 +102,13 @@ async fn send(
     session: &Session,
     kinds: &[Kind],
     (tab, name): (&str, &str),
-    backup: Option<&str>,
+    is_platform: impl AsyncFnOnce() -> Fetched<bool>,
 ) -> Result<Response, Failed> {
     let kind = kinds.iter().find(|(kind, ..)| *kind == posted.text("do")).ok_or(Failed::NotFound)?;
     let namespace = session.namespace.as_str();
     let command = command(kind.0, name, namespace);
     let place = || Place::of(namespace, tab, name, command.clone());
-    match fetched(session, &console.storage, kind.0, name, backup).await {
+    match fetched(session, &console.storage, kind.0, name, is_platform).await {
         Ok(File::Bytes(body)) => {
             let file = format!("attachment; filename=\"{name}-{}\"", kind.2);
             let headers = [(header::CONTENT_TYPE, "application/gzip"), (header::CONTENT_DISPOSITION, &file)];
@@ -112,7 +124,7 @@ async fn send(
             let main = html! {
                 h1 { (kind.1) " of " (name) }
                 div.card {
-                    p { "This is in storage of your own, to which the console does not connect. Your browser can:" }
+                    p { "This is in storage of your own, or may be. The console does not connect there. Your browser can:" }
                     div.actions { a.button href=(url) rel="noreferrer" { "Download" } }
                     p.hint {
                         "Whoever has this link can read the file, for about ten minutes. It opens only where your storage can be "
@@ -154,9 +166,9 @@ async fn fetched(
     storage: &Storage,
     kind: &str,
     name: &str,
-    backup: Option<&str>,
+    is_platform: impl AsyncFnOnce() -> Fetched<bool>,
 ) -> Fetched<File> {
-    let passes_through = is_from_administrators(session, backup).await?;
+    let passes_through = answers_are_nacres(session).await && is_platform().await?;
     let given = Fetching::default().given(session, kind, name).await?;
     let url = match given.context("it was interrupted; try again")? {
         Given::Link(url) => url,
@@ -185,20 +197,14 @@ async fn fetched(
     Ok(File::Bytes(Body::new(Limited::new(answer.into_body(), LARGEST))))
 }
 
-/// Whether a backup is in the administrators' storage, by what nacre reports of it: its owner may have edited the request.
-async fn is_from_administrators(session: &Session, backup: Option<&str>) -> Fetched<bool> {
-    let Some(backup) = backup else { return Ok(false) };
-    // Whoever can write what nacre answers can choose where a link leads.
+/// Whether it is nacre that answers: whoever can write the answers can choose where a link leads.
+async fn answers_are_nacres(session: &Session) -> bool {
     let answers = ANSWERS.map(|resource| may_write_status(session, resource));
-    if !session.follows_links && join_all(answers).await.contains(&true) {
-        return Ok(false);
-    }
-    let ((backup, _), own) =
-        tokio::try_join!(list::one::<NonAdminBackup>(session, backup), Known::own(session))?;
-    Ok(is_platform(&backup, &own.own))
+    session.follows_links || !join_all(answers).await.contains(&true)
 }
 
-fn is_platform(backup: &NonAdminBackup, own: &[NonAdminBackupStorageLocation]) -> bool {
+/// Whether a backup is in the administrators' storage, by what nacre reports of it: its owner may have edited the request.
+fn is_backup_in_platform_storage(backup: &NonAdminBackup, own: &[NonAdminBackupStorageLocation]) -> bool {
     let velero = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref());
     let stored = velero.and_then(|velero| velero.spec.as_ref()?.storage_location.as_deref());
     let Some(stored) = stored else { return false };
@@ -207,7 +213,26 @@ fn is_platform(backup: &NonAdminBackup, own: &[NonAdminBackupStorageLocation]) -
             location.status.as_ref().and_then(|status| status.velero_backup_storage_location.as_ref());
         velero.and_then(|velero| velero.name.as_deref()) == Some(stored)
     };
-    backup.spec.backup_spec.storage_location.is_none() && !own.iter().any(named)
+    // Whoever takes nacre's finalizer off a location has it no more, while Velero still has it for a moment.
+    let is_of_a_request = ends_with_uid(stored);
+    backup.spec.backup_spec.storage_location.is_none() && !is_of_a_request && !own.iter().any(named)
+}
+
+/// Whether a restore is of a backup in the administrators' storage, by the name that nacre gave it in Velero: which backup
+/// the request names, its owner may have edited.
+///
+/// A link goes by where Velero finds the backup today. Somebody with storage of their own could try to have Velero find
+/// another one of that name there, so they get the link.
+fn is_restored_from_platform_storage<'a>(
+    restore: &'a NonAdminRestore,
+    own: &[NonAdminBackupStorageLocation],
+) -> bool {
+    let meta = &restore.metadata;
+    let velero = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.name.as_deref());
+    let text = |value: &'a Option<String>| value.as_deref().unwrap_or_default();
+    let origin = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
+    let from = velero.and_then(|velero| restored_from(velero, origin));
+    from == Some(RestoredFrom::PlatformStorage) && own.is_empty()
 }
 
 #[cfg(test)]
@@ -230,14 +255,38 @@ mod tests {
             "spec": {"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "b"}}},
             "status": {"veleroBackupStorageLocation": {"name": "velero-mine"}}}]))
             .unwrap();
-        assert!(is_platform(&backup(None, Some("default")), &own));
+        assert!(is_backup_in_platform_storage(&backup(None, Some("default")), &own));
         for (wanted, stored) in [
             (Some("mine"), Some("velero-mine")),
             (Some("mine"), Some("default")),
             (None, Some("velero-mine")),
+            (None, Some("shop-gone-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f")),
             (None, None),
         ] {
-            assert!(!is_platform(&backup(wanted, stored), &own), "{wanted:?} {stored:?}");
+            assert!(!is_backup_in_platform_storage(&backup(wanted, stored), &own), "{wanted:?} {stored:?}");
         }
+    }
+
+    #[test]
+    fn a_restore_is_of_the_storage_that_its_name_in_velero_says_and_not_of_the_backup_it_names() {
+        let uid = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+        let restore = |velero: Option<&str>| -> NonAdminRestore {
+            serde_json::from_value(json!({"metadata": {"name": "back", "namespace": "shop", "uid": uid},
+                "spec": {"restoreSpec": {"backupName": "in-platform-storage"}},
+                "status": {"veleroRestore": {"name": velero}}}))
+            .unwrap()
+        };
+        let named = |letter: &str| format!("shop-back-{letter}1c2b3a4d-5e6f-{uid}");
+        assert!(is_restored_from_platform_storage(&restore(Some(&named("p"))), &[]));
+        for velero in [None, Some(&*named("t")), Some(&*named("")), Some("default")] {
+            assert!(!is_restored_from_platform_storage(&restore(velero), &[]), "{velero:?}");
+        }
+        let own = NonAdminBackupStorageLocation::new(
+            "mine",
+            serde_json::from_value(json!(
+            {"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "b"}}}))
+            .unwrap(),
+        );
+        assert!(!is_restored_from_platform_storage(&restore(Some(&named("p"))), &[own]));
     }
 }

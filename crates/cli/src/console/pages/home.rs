@@ -42,6 +42,7 @@ pub(in crate::console) async fn show(person: Person) -> Result<Response, Failed>
         namespace: None,
         admin: None,
         command: "kubectl nacre status -n NAMESPACE".to_owned(),
+        acts: Vec::new(),
     };
     Ok(framed(&person, place, &main).await)
 }

@@ -7,10 +7,12 @@ use axum::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use maud::{Markup, html};
 
-use super::{Cursor, Failed, List, NewObject, Place, flags, framed, given, object_name, what_would_happen};
+use super::{
+    Cursor, Failed, List, NewObject, Place, create_once, flags, framed, given, object_name, what_would_happen,
+};
 use crate::{
     connect::Session,
     console::{
@@ -182,7 +184,5 @@ pub(in crate::console) async fn create(
         let explained = Box::pin(explain::of_new_location(&session, prepared)).await?;
         return Ok(new.checked(&what_would_happen(&explained), "Ask for it").await);
     }
-    let api = session.api::<NonAdminBackupStorageLocation>();
-    let made = api.create(&PostParams::default(), &prepared).await;
-    new.created(made.map_err(Into::into)).await
+    new.created(create_once(&session, prepared, None).await).await
 }

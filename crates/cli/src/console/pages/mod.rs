@@ -12,7 +12,7 @@ pub(super) mod restore;
 pub(super) mod schedules;
 pub(super) mod sign;
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use anyhow::Error;
 use api::NonAdminBackupStorageLocation;
@@ -20,8 +20,11 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
+use jiff::{SignedDuration, Timestamp};
+use kube::{Api, api::PostParams};
 use maud::{Markup, html};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub(super) use sign::page as sign_in;
 
@@ -32,15 +35,30 @@ use super::{
 use crate::{
     connect::Session,
     explain::Explained,
-    list::{self, Found, Readable},
+    list::{self, Found, Readable, Reads},
     output::in_words,
+    send::generated,
     table::Table,
 };
 
+/// How long a page waits for Velero's files. Without them it says what it does not know, such as while Velero is down.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+
 /// How many objects are on one page of a list.
 const PER_PAGE: u16 = 100;
-/// With more objects than these, all of them take too long for a page.
-pub(super) const MOST: u64 = 5000;
+/// A list that is put in order is read whole, in parts; with more than this, a page would take too long or too much memory.
+///
+/// An object is about 6 KB of text, takes 5 times that while its part is read, and about 5 KB afterwards. So one view of the
+/// largest list takes 500 * 30 KB + 5000 * 5 KB = 40 MB on a laptop, where one person looks. The console in the cluster has
+/// 256 MiB for everybody: 100 * 30 KB + 2000 * 5 KB = 13 MB, which is 15 views at a time next to 50 MB for the rest. Text
+/// that tenants write into their objects is limited too: it is kept at about its own size.
+pub(super) const fn reads(session: &Session) -> Reads {
+    if session.follows_links {
+        return Reads { at_once: 500, most: 5000, bytes: 256 << 20 };
+    }
+    // In a cluster links are not followed, and the console is everybody's.
+    Reads { at_once: 100, most: 2000, bytes: 32 << 20 }
+}
 
 /// Why there is no page.
 pub(super) enum Failed {
@@ -118,7 +136,7 @@ pub(super) fn plain(title: &str, main: &Markup) -> Response {
         is_admin: false,
         user: None,
         sign_out: None,
-        command: None,
+        commands: Vec::new(),
     };
     answer(&frame.around(main))
 }
@@ -137,13 +155,20 @@ pub(super) struct Place<'a> {
     pub(super) title: &'a str,
     pub(super) namespace: Option<(&'a str, &'a str)>,
     pub(super) admin: Option<&'a str>,
+    /// The command that shows the same; empty if there is none.
     pub(super) command: String,
+    /// Commands that do what the buttons do, and the words on these.
+    pub(super) acts: Vec<(&'static str, String)>,
 }
 
 impl<'a> Place<'a> {
     /// A page of a namespace, below one of its tabs.
     pub(super) const fn of(namespace: &'a str, tab: &'a str, title: &'a str, command: String) -> Self {
-        Self { title, namespace: Some((namespace, tab)), admin: None, command }
+        Self { title, namespace: Some((namespace, tab)), admin: None, command, acts: Vec::new() }
+    }
+
+    pub(super) fn acting(self, acts: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        Self { acts: acts.into_iter().collect(), ..self }
     }
 }
 
@@ -242,15 +267,15 @@ pub(super) struct Shown<K> {
     next: Option<String>,
     /// How many come after it.
     remaining: u64,
-    /// There are too many to read them all, so pages are in the order of names.
-    by_name: bool,
+    /// There are more than these, so they are not read whole: pages are in the order of names.
+    more_than: Option<u64>,
     pub(super) version: String,
 }
 
 impl<K> Shown<K> {
     /// Whether there are no other pages.
     pub(super) const fn is_whole(&self) -> bool {
-        !self.by_name && self.next.is_none()
+        self.more_than.is_none() && self.next.is_none()
     }
 }
 
@@ -266,14 +291,15 @@ pub(super) async fn newest_first_of<K: Readable>(
     from: &Cursor,
     wanted: impl Fn(&K) -> bool,
 ) -> anyhow::Result<Shown<K>> {
-    let all = if from.token().is_none() { list::up_to::<K>(session, MOST).await? } else { None };
+    let reads = reads(session);
+    let all = if from.token().is_none() { list::up_to::<K>(session, reads).await? } else { None };
     let Some((mut all, version)) = all else {
         let mut page = list::page::<K>(session, PER_PAGE.into(), from.token()).await?;
         page.found.newest_first();
         page.found.items.retain(|(object, _)| wanted(object));
         let next = page.next.map(|token| format!("from={}", escaped(&token)));
         let (found, remaining, version) = (page.found, page.remaining, page.version);
-        return Ok(Shown { found, next, remaining, by_name: true, version });
+        return Ok(Shown { found, next, remaining, more_than: Some(reads.most), version });
     };
     all.newest_first();
     all.items.retain(|(object, _)| wanted(object));
@@ -284,7 +310,7 @@ pub(super) async fn newest_first_of<K: Readable>(
         found: all,
         next: (remaining > 0).then(|| from.next_rows()),
         remaining: u64::try_from(remaining).unwrap_or(u64::MAX),
-        by_name: false,
+        more_than: None,
         version,
     })
 }
@@ -297,8 +323,11 @@ pub(super) fn live_link<K: Readable>(namespace: &str, version: &str) -> String {
 /// Where the list goes on.
 pub(super) fn more<K>(namespace: &str, path: &str, shown: &Shown<K>) -> Markup {
     html! {
-        @if shown.by_name {
-            p.hint { "There are more than " (MOST) ", so pages are in the order of names; the newest on a page comes first." }
+        @if let Some(most) = shown.more_than {
+            p.hint {
+                "There are more than " (most) ", or they are very large, so pages are in the order of names; the newest on a page "
+                "comes first."
+            }
         }
         @if let Some(next) = &shown.next { (next_page(&format!("/ns/{namespace}{path}?{next}"), shown.remaining)) }
     }
@@ -398,6 +427,47 @@ impl<'a> NewObject<'a> {
     }
 }
 
+/// A form that is sent again so soon was sent twice, and asks for one object.
+const TWICE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Creates what a form asks for. If it was created a moment ago, by the same form, it is that one. Where nobody chose the
+/// name, `stem` makes another one of it if an older object has it.
+pub(super) async fn create_once<K: Readable>(
+    session: &Session,
+    mut wanted: K,
+    stem: Option<&str>,
+) -> anyhow::Result<K> {
+    let api: Api<K> = session.api();
+    let error = match api.create(&PostParams::default(), &wanted).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => kube::Error::Api(status),
+        created => return Ok(created?),
+    };
+    let now = Timestamp::now();
+    let (found, _) = list::one::<K>(session, wanted.meta().name.as_deref().unwrap_or_default()).await?;
+    let created = found.meta().creation_timestamp.as_ref().map(|time| time.0);
+    let is_new = created.is_some_and(|created| now.duration_since(created) < TWICE);
+    if is_new && found.meta().deletion_timestamp.is_none() && spec_of(&wanted)? == spec_of(&found)? {
+        return Ok(found);
+    }
+    let Some(stem) = stem else { return Err(error.into()) };
+    wanted.meta_mut().name = Some(generated(stem, now));
+    Box::pin(create_once(session, wanted, None)).await
+}
+
+fn spec_of(object: &impl Serialize) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(object)?["spec"].take())
+}
+
+/// The name that a form carries for an object that gets none, so that sending it twice names one object.
+pub(super) const UNNAMED: &str = "unnamed";
+
+/// The name for an object that nobody named: what the form carries, if it is one.
+pub(super) fn unnamed(posted: &Posted, stem: &str) -> String {
+    let carried = posted.text(UNNAMED);
+    let is_ours = carried.starts_with(stem) && object_name(carried).is_ok();
+    if is_ours { carried.to_owned() } else { generated(stem, Timestamp::now()) }
+}
+
 /// The flags that a form says, each in one argument so that no value becomes a flag. Several fields of one name are one
 /// flag, as a command line has it; a field whose flag takes no value is the flag.
 pub(super) fn flags(fields: &[(String, String)], known: &[(&str, &str)]) -> Vec<String> {
@@ -442,6 +512,7 @@ pub(super) async fn framed(person: &Person, place: Place<'_>, main: &Markup) -> 
     let session = &person.session;
     let (user, is_admin) = tokio::join!(user(session), is_admin(session));
     let user = user.ok();
+    let looks = Some(("In a shell", place.command)).filter(|(_, line)| !line.is_empty());
     let frame = Frame {
         title: place.title,
         namespace: place.namespace,
@@ -449,7 +520,7 @@ pub(super) async fn framed(person: &Person, place: Place<'_>, main: &Markup) -> 
         is_admin,
         user: user.as_deref(),
         sign_out: (!person.is_by_proxy).then_some(&person.csrf),
-        command: (!place.command.is_empty()).then_some(place.command),
+        commands: looks.into_iter().chain(place.acts).collect(),
     };
     answer(&frame.around(main))
 }

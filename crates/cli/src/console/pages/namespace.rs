@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use planner::{last_good::ClaimSafety, volumes::size};
 
-use super::{Failed, MOST, Place, framed, live_link};
+use super::{Failed, Place, framed, live_link, reads};
 use crate::{
     console::{
         html::{class, table, with_times},
@@ -30,7 +30,7 @@ pub(in crate::console) async fn show(
     let session = person.at(&namespace)?;
     let now = Timestamp::now();
     let (backups, can_back_up, can_restore) = tokio::join!(
-        list::up_to::<NonAdminBackup>(&session, MOST),
+        list::up_to::<NonAdminBackup>(&session, reads(&session)),
         may(&session, "create", "nonadminbackups", &namespace),
         may(&session, "create", "nonadminrestores", &namespace),
     );
@@ -39,9 +39,10 @@ pub(in crate::console) async fn show(
         namespace: Some((&namespace, "")),
         admin: None,
         command: format!("kubectl nacre status -n {namespace}"),
+        acts: Vec::new(),
     };
     let Some((backups, version)) = backups? else {
-        let main = too_many(&namespace);
+        let main = too_many(&namespace, reads(&session).most);
         return Ok(framed(&person, place, &main).await);
     };
     let backups = backups.items.into_iter().map(|(backup, _)| backup).collect();
@@ -61,13 +62,13 @@ pub(in crate::console) async fn show(
     Ok(framed(&person, place, &main).await)
 }
 
-fn too_many(namespace: &str) -> Markup {
+fn too_many(namespace: &str, most: u64) -> Markup {
     html! {
         div.card.verdict.warning {
             span.mark aria-hidden="true" { "?" }
             div {
                 h1 { "Too many backups to look at each" }
-                p { "Namespace " (namespace) " has more than " (MOST) " backups. The command below looks at all of them." }
+                p { "Namespace " (namespace) " has more than " (most) " backups, or very large ones. The command below looks at all of them." }
                 p { a href={ "/ns/" (namespace) "/backups" } { "Page through the backups" } " or look at the "
                     a href={ "/ns/" (namespace) "/schedules" } { "schedules" } ": each names its last good backup." }
             }

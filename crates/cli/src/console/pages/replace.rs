@@ -13,7 +13,7 @@ use planner::replace::Record;
 use ring::digest;
 
 use super::{
-    Failed, Place, Refused,
+    Failed, PATIENCE, Place, Refused,
     chosen::{Choice, changed_notice},
     flags, framed, in_shell, object_name,
     restore::{FIELDS, in_short},
@@ -27,6 +27,7 @@ use crate::{
         serve::Console,
     },
     describe::page::Part,
+    download::Fetching,
     output::Outcome,
     restore::replace::{Prepared, Replacement, StoredRecord, drive, prepared},
 };
@@ -97,7 +98,7 @@ pub(in crate::console) async fn show(
         let main = over(&namespace, backup, *outcome, lines);
         return Ok(framed(&person, place, &main).await);
     }
-    match Box::pin(prepared(&session, backup, &arguments)).await {
+    match Box::pin(prepared(&session, backup, &arguments, &Fetching::within(PATIENCE))).await {
         Ok(Prepared::Ready(replacement)) => {
             let main = html! {
                 p.crumbs { a href={ "/ns/" (namespace) "/restore/" (backup) } { "Restore from " (backup) } }
@@ -321,7 +322,7 @@ impl Agreed<'_> {
                 self.namespace
             ));
         }
-        match prepared(session, backup, arguments).await? {
+        match prepared(session, backup, arguments, &Fetching::within(PATIENCE)).await? {
             Prepared::Ready(replacement) if fingerprint(&replacement.record) == self.shown => {
                 StoredRecord::create(session, replacement.record).await
             }

@@ -6,15 +6,14 @@ use axum::{
     response::Response,
 };
 use jiff::Timestamp;
-use kube::api::PostParams;
 use maud::{Markup, html};
 use planner::restore_preview::VolumeEffect;
 
 use super::{
-    Cursor, Failed, List, Place, Refused,
+    Cursor, Failed, List, PATIENCE, Place, Refused, UNNAMED,
     backup::{headline, is_restorable, time_line},
     chosen::{Choice, changed_notice},
-    files, flags, framed, in_shell, more, newest_first_of, object_name, see,
+    create_once, files, flags, framed, in_shell, more, newest_first_of, object_name, see, unnamed,
 };
 use crate::{
     console::{
@@ -113,6 +112,7 @@ pub(in crate::console) async fn preview(
     let command =
         format!("kubectl nacre restore preview -n {namespace} --from-backup {backup}{}", in_shell(&flags));
     let place = Place::of(&namespace, "/restores", "Restore", command.clone());
+    let create = create_command(&namespace, backup, &flags);
     let name = generated(backup, Timestamp::now());
     let asked = async {
         let choice = choice?;
@@ -126,7 +126,7 @@ pub(in crate::console) async fn preview(
             return refused.show(&person, place, &error).await;
         }
     };
-    let seen = Box::pin(restore::preview::look(&session, &prepared, &Fetching::default())).await?;
+    let seen = Box::pin(restore::preview::look(&session, &prepared, &Fetching::within(PATIENCE))).await?;
     let Some(seen) = seen else { return Err(Failed::NotFound) };
     let can = may(&session, "create", "nonadminrestores", &namespace).await;
     let end = seen.after_objects();
@@ -146,6 +146,7 @@ pub(in crate::console) async fn preview(
             @if can {
                 input type="hidden" name="csrf" value=(person.csrf);
                 input type="hidden" name="backup" value=(backup);
+                input type="hidden" name=(UNNAMED) value=(generated(backup, Timestamp::now()));
             }
             (what(&choice, &seen))
             (page(&end))
@@ -160,7 +161,12 @@ pub(in crate::console) async fn preview(
         @if can && seen.verdict != "refused" { (in_place(&namespace, backup, &choice, &seen)) }
         @if !can { p.hint { "You can look, and not restore: it takes the role edit or admin." } }
     };
+    let place = place.acting((can && seen.verdict != "refused").then_some(("Restore now", create)));
     Ok(framed(&person, place, &main).await)
+}
+
+fn create_command(namespace: &str, backup: &str, flags: &[String]) -> String {
+    format!("kubectl nacre restore create -n {namespace} --from-backup {backup}{}", in_shell(flags))
 }
 
 /// What would become of it, in one look.
@@ -311,13 +317,12 @@ pub(in crate::console) async fn create(
     }
     let flags = choice.as_ref().map_or_else(|_| Vec::new(), |choice| flags(choice.fields(), &FIELDS));
     let back = choice.as_ref().map_or_else(|_| path.clone(), |choice| choice.link(&path));
-    let written = in_shell(&flags);
-    let command = format!("kubectl nacre restore create -n {namespace} --from-backup {backup}{written}");
-    let name = generated(backup, Timestamp::now());
+    let command = create_command(&namespace, backup, &flags);
+    let name = unnamed(&posted, backup);
     let made = async {
         choice?;
         let prepared = restore::prepared(&session, name, backup.to_owned(), &flags).await?;
-        anyhow::Ok(session.api::<NonAdminRestore>().create(&PostParams::default(), &prepared).await?)
+        create_once(&session, prepared, Some(backup)).await
     };
     match made.await {
         Ok(made) => {

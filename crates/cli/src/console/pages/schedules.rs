@@ -1,7 +1,7 @@
 //! Schedules: when backups are made by themselves, how long they are kept, and what can be done about one.
 
 use anyhow::{Result as Done, bail};
-use api::{NonAdminBackup, NonAdminSchedule};
+use api::NonAdminSchedule;
 use axum::{
     extract::{Path, Query},
     response::Response,
@@ -11,8 +11,8 @@ use kube::api::PostParams;
 use maud::{Markup, html};
 
 use super::{
-    Cursor, Failed, List, NewObject, Place, Refused, flags, framed, given, live_link, object_name, quoted,
-    see, storage,
+    Cursor, Failed, List, NewObject, Place, Refused, create_once, flags, framed, given, live_link,
+    object_name, quoted, see, storage,
 };
 use crate::{
     connect::Session,
@@ -141,8 +141,17 @@ pub(in crate::console) async fn show(
             }
         }
     };
-    let command = format!("kubectl nacre schedule describe {name} -n {namespace}");
-    Ok(framed(&person, Place::of(&namespace, "/schedules", name, command), &main).await)
+    let command = |verb: &str| format!("kubectl nacre schedule {verb} {name} -n {namespace}");
+    let acts = [
+        ("Back up now", "run", can_run),
+        ("Confirm", "confirm", can_change && is_unconfirmed),
+        ("Resume", "resume", can_change && is_paused),
+        ("Pause", "pause", can_change && !is_paused),
+        ("Delete", "delete", can_delete && deletion.is_ok()),
+    ];
+    let acts = acts.into_iter().filter(|(.., can)| *can).map(|(label, verb, _)| (label, command(verb)));
+    let place = Place::of(&namespace, "/schedules", name, command("describe")).acting(acts);
+    Ok(framed(&person, place, &main).await)
 }
 
 /// A month of runs, and what becomes of their backups.
@@ -154,6 +163,7 @@ fn calendar(ahead: &Calendar) -> Markup {
         std::iter::repeat_n(None, before).chain(ahead.days.iter().map(Some)).collect();
     cells.resize(cells.len().next_multiple_of(7), None);
     let names = Weekday::Monday.cycle_forward().take(7);
+    let zone = html! { p.hint { "Times are in " (ahead.zone) "." } };
     html! {
         section {
             h2 { (ahead.title) }
@@ -178,10 +188,11 @@ fn calendar(ahead: &Calendar) -> Markup {
             details {
                 summary { "The backups there are after 30 days" }
                 (table(&ahead.kept, "Backups in 30 days", |_| None))
+                (zone)
             }
         }
         @if !ahead.gone.is_empty() {
-            section { h2 { (ahead.gone_title) } (table(&ahead.gone, &ahead.gone_title, |_| None)) }
+            section { h2 { (ahead.gone_title) } (table(&ahead.gone, &ahead.gone_title, |_| None)) (zone) }
         }
     }
 }
@@ -297,7 +308,10 @@ pub(in crate::console) async fn create(
     );
     let sent = async {
         let wanted = schedule::prepared(&session, name, &flags)?;
-        let params = PostParams { dry_run: new.is_check(), ..PostParams::default() };
+        if !new.is_check() {
+            return create_once(&session, wanted, None).await;
+        }
+        let params = PostParams { dry_run: true, ..PostParams::default() };
         anyhow::Ok(session.api::<NonAdminSchedule>().create(&params, &wanted).await?)
     };
     let made = sent.await;
@@ -339,8 +353,7 @@ async fn done(session: &Session, name: &str, verb: &str, posted: &Posted) -> Don
         "confirm" => change::confirm_one(session, name).await?,
         "run" => {
             let (found, _) = list::one::<NonAdminSchedule>(session, name).await?;
-            let made = change::as_run(found);
-            let made = session.api::<NonAdminBackup>().create(&PostParams::default(), &made).await?;
+            let made = create_once(session, change::as_run(found), None).await?;
             let made = made.metadata.name.unwrap_or_default();
             return Ok(Some(format!("/ns/{namespace}/backups/{made}")));
         }

@@ -2,10 +2,14 @@
 
 use super::{admin::with_request, *};
 
-/// The command of a page, as a shell takes it apart.
-fn command(page: &str) -> Vec<String> {
-    let (_, rest) = page.split_once("<code tabindex=\"0\">").unwrap_or_else(|| panic!("no command: {page}"));
-    let line = rest.split_once("</code>").unwrap().0;
+/// The commands of a page, each as a shell takes it apart.
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let lines: Vec<&str> = page.split("<code tabindex=\"0\">").skip(1).collect();
+    assert!(!lines.is_empty(), "no command: {page}");
+    lines.into_iter().map(|rest| command(rest.split_once("</code>").unwrap().0)).collect()
+}
+
+fn command(line: &str) -> Vec<String> {
     let line = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")]
         .iter()
         .fold(line.to_owned(), |line, (escaped, plain)| line.replace(escaped, plain));
@@ -23,11 +27,14 @@ fn command(page: &str) -> Vec<String> {
     words.split_off(1)
 }
 
+/// The words of all of them.
 fn is_accepted(path: &str, page: &str) -> Vec<String> {
-    let words = command(page);
-    let read = crate::args::command().try_get_matches_from(&words);
-    assert!(read.is_ok(), "{path}: {words:?}: {}", read.unwrap_err());
-    words
+    let all = commands(page);
+    for words in &all {
+        let read = crate::args::command().try_get_matches_from(words);
+        assert!(read.is_ok(), "{path}: {words:?}: {}", read.unwrap_err());
+    }
+    all.concat()
 }
 
 fn cluster() -> ApiServer {
@@ -107,5 +114,42 @@ async fn the_command_after_a_form_has_all_that_was_filled_in() {
         let answer = send(&router, post(path, &cookie, &format!("csrf={token}&{fields}"))).await;
         let words = is_accepted(path, &answer.text);
         assert!(words.iter().any(|one| one == word), "{path} {fields}: {words:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_acts_shows_the_commands_that_act() {
+    let server = cluster();
+    let mut waits = backup("waits", "");
+    waits["status"] = json!({"phase": "New"});
+    server.put(&format!("{OWN}nonadminbackups"), waits);
+    let mut good = backup("good", "");
+    good["status"] = json!({"phase": "Created", "veleroBackup": {"name": "v", "status": {"phase": "Completed",
+        "completionTimestamp": "2026-11-15T12:10:00Z", "progress": {"totalItems": 3, "itemsBackedUp": 3}}}});
+    server.put(&format!("{OWN}nonadminbackups"), good);
+    let all = [
+        ("/ns/shop/restore/good?existing=update", "restore create --existing-resource-policy=update"),
+        ("/admin/requests/shop/mine", "request approve shop/mine --resource-version 7"),
+        ("/admin/requests/shop/mine", "request reject shop/mine --resource-version 7"),
+        ("/admin/queue", "queue promote backup shop/"),
+        ("/admin/queue", "queue hold backup shop/"),
+        ("/ns/shop/schedules/nightly", "schedule run nightly"),
+        ("/ns/shop/schedules/nightly", "schedule pause nightly"),
+    ];
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    for (path, wanted) in all {
+        let page = send(&router, get(path, &cookie)).await.text;
+        is_accepted(path, &page);
+        let lines: Vec<String> = commands(&page).iter().map(|words| words.join(" ")).collect();
+        let has = |line: &String| wanted.split(' ').all(|word| line.contains(word));
+        assert!(lines.iter().any(has), "{path} {wanted}: {lines:?}");
+    }
+    // Whoever may only look sees none of them.
+    let router = on_laptop(&ApiServer { read_only: true, ..server });
+    let cookie = enter(&router).await;
+    for (path, _) in all {
+        let page = send(&router, get(path, &cookie)).await.text;
+        assert_eq!(commands(&page).len(), 1, "{path}: {page}");
     }
 }

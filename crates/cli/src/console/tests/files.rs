@@ -141,12 +141,68 @@ async fn to_a_tenants_own_storage_the_console_never_connects() {
 #[tokio::test]
 async fn in_a_cluster_files_of_the_administrators_storage_are_passed_through() {
     let (url, seen) = storage("Content-Length: 5", b"hello".to_vec()).await;
-    let answers = ["nonadminbackups", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
+    let answers =
+        ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
     let forbidden = answers.iter().flat_map(|answer| [("patch", *answer), ("update", *answer)]).collect();
     let router = in_cluster(&ApiServer { follows_links: false, forbidden, ..cluster(&url, None) });
     let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
     let token = csrf(&send(&router, get("/ns/shop/backups/daily", &cookie)).await.text);
     let answer = send(&router, post(PAGE, &cookie, &format!("csrf={token}&do=BackupLog"))).await;
+    assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, "hello"));
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+}
+
+const RESTORES: &str = "/ns/shop/restores/back";
+const UID: &str = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+
+/// A finished restore from storage of this letter, whose request names the backup in the administrators' storage: its owner
+/// has edited it.
+fn restored(url: &str, letter: char) -> ApiServer {
+    let server = cluster(url, None);
+    server.put(
+        &format!("{OWN}nonadminrestores"),
+        json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminRestore",
+            "metadata": {"name": "back", "namespace": "shop", "uid": UID, "creationTimestamp": "2026-11-15T12:00:00Z"},
+            "spec": {"restoreSpec": {"backupName": "daily"}},
+            "status": {"phase": "Created", "veleroRestore": {"name": format!("shop-back-{letter}1c2b3a4d-5e6f-{UID}"),
+                "status": {"phase": "Completed", "completionTimestamp": "2026-11-15T12:10:00Z"}}}}),
+    );
+    server
+}
+
+async fn press_log_of_restore(router: &Router, cookie: &str) -> Answer {
+    let page = send(router, get(RESTORES, cookie)).await.text;
+    let form = format!("csrf={}&do=RestoreLog", csrf(&page));
+    send(router, post(&format!("{RESTORES}/files"), cookie, &form)).await
+}
+
+#[tokio::test]
+async fn a_restore_whose_backup_was_edited_does_not_lead_the_console_to_a_tenants_storage() {
+    let (url, seen) = storage("Content-Length: 5", b"hello".to_vec()).await;
+    let router = on_laptop(&restored(&url, 't'));
+    let answer = press_log_of_restore(&router, &enter(&router).await).await;
+    assert!(answer.text.contains("rel=\"noreferrer\""), "{}", answer.text);
+    let kinds = ["nonadminbackups", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
+    let all = kinds.iter().chain(&["nonadminrestores"]);
+    let forbidden = |kinds: &mut dyn Iterator<Item = &&'static str>| {
+        kinds.flat_map(|kind| [("patch", *kind), ("update", *kind)]).collect::<Vec<_>>()
+    };
+    // In the cluster, and also with a name that whoever asks could have written.
+    for (letter, forbidden) in [('t', forbidden(&mut all.clone())), ('p', forbidden(&mut kinds.iter()))] {
+        let server = ApiServer { follows_links: false, forbidden, ..restored(&url, letter) };
+        let router = in_cluster(&server);
+        let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+        let answer = press_log_of_restore(&router, &cookie).await;
+        assert!(answer.text.contains("rel=\"noreferrer\""), "{letter}: {}", answer.text);
+    }
+    assert_eq!(seen.load(Ordering::Relaxed), 0, "nobody connected");
+
+    // What was restored from the administrators' storage is passed through.
+    let server =
+        ApiServer { follows_links: false, forbidden: forbidden(&mut all.clone()), ..restored(&url, 'p') };
+    let router = in_cluster(&server);
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    let answer = press_log_of_restore(&router, &cookie).await;
     assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, "hello"));
     assert_eq!(seen.load(Ordering::Relaxed), 1);
 }

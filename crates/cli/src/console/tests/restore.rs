@@ -90,3 +90,16 @@ async fn a_viewer_previews_and_restores_nothing() {
     let page = send(&router, get(PAGE, &cookie)).await.text;
     assert_eq!(page.matches("method=\"post\"").count(), 1, "only signing out: {page}");
 }
+
+/// Velero is down: nothing answers. The page says what it does not know, and does not wait for minutes.
+#[tokio::test(start_paused = true)]
+async fn a_preview_does_not_wait_for_velero_as_long_as_a_command_does() {
+    let server = ApiServer { download: Some(json!({"phase": "Created"})), ..shop(false) };
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let began = tokio::time::Instant::now();
+    let page = send(&router, get(PAGE, &cookie)).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    assert!(page.text.contains("is Velero running?"), "{}", page.text);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}

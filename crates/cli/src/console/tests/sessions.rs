@@ -1,6 +1,7 @@
 //! Sessions: who is signed in, for how long, and who cannot end that of others.
 
 use axum::http::StatusCode;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::*;
 
@@ -191,6 +192,92 @@ async fn a_stream_that_is_forbidden_says_that_it_is_over() {
         let answer = send(&router, get(path, &cookie)).await;
         assert!(answer.text.trim_end().ends_with("event: over\ndata: {}"), "{path}: {:?}", answer.text);
     }
+}
+
+/// The last event of a stream, which ends by itself.
+async fn last_event(answer: Response<Body>) -> String {
+    assert_eq!(answer.status(), StatusCode::OK);
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    text.trim_end().rsplit("\n\n").next().unwrap_or_default().to_owned()
+}
+
+/// The page looks again, and finds out.
+const CHANGED: &str = "event: changed\ndata: {}";
+const STREAM: &str = "/ns/shop/live?nonadminbackups=7&nonadminrestores=7";
+
+#[tokio::test]
+async fn a_stream_ends_when_somebody_signs_out() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    for path in ["/ns/shop/live?nonadminschedules=7", "/ns/shop/backups/daily/live", STREAM] {
+        let stream = router.clone().oneshot(get(path, &cookie)).await.unwrap();
+        let ended = tokio::spawn(last_event(stream));
+        if path == STREAM {
+            let token = csrf(&send(&router, get("/ns/shop", &cookie)).await.text);
+            send(&router, post("/logout", &cookie, &format!("csrf={token}"))).await;
+            assert_eq!(ended.await.unwrap(), CHANGED, "{path}");
+        } else {
+            assert!(!ended.is_finished(), "{path}");
+            ended.abort();
+        }
+    }
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_token_says_that_it_ends() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let ends = (jiff::Timestamp::now() + Duration::from_secs(2)).as_second();
+    let claims = URL_SAFE_NO_PAD.encode(json!({"exp": ends}).to_string());
+    let token = format!("e30.{claims}.x");
+    let cookie = cookie_of(&send(&router, post("/login", "", &format!("token={token}"))).await);
+    // Also where a proxy brings it.
+    for request in [get(STREAM, &cookie), with_token(STREAM, &token)] {
+        let stream = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(last_event(stream).await, CHANGED);
+    }
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// A watch that runs goes on although its token was revoked: the API server is asked.
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_soon_after_the_token_was_revoked() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    let began = tokio::time::Instant::now();
+    let mut stream = router.clone().oneshot(get(STREAM, &cookie)).await.unwrap();
+    // The watches run when it has been kept alive for the first time.
+    stream.body_mut().frame().await.unwrap().unwrap();
+    *server.expired.lock().unwrap() = true;
+    assert_eq!(last_event(stream).await, CHANGED);
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_form_is_good_for_the_token_that_a_proxy_has_renewed_and_for_nobody_else() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    // Tokens of one user differ in case here.
+    let form = csrf(&send(&router, with_token("/ns/shop/new-backup", "ann")).await.text);
+    let sent = async |token: &str, csrf: &str| {
+        let mut request = post("/ns/shop/backups", "", &format!("csrf={csrf}&do=create"));
+        request.headers_mut().insert("x-forwarded-access-token", token.parse().unwrap());
+        send(&router, request).await.status
+    };
+    assert_eq!(sent("ANN", &form).await, StatusCode::SEE_OTHER);
+    assert_eq!(sent("bob", &form).await, StatusCode::FORBIDDEN);
+    // Nor is it good with a cookie, whatever that is.
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=ann")).await);
+    let answer = send(&router, post("/ns/shop/backups", &cookie, &format!("csrf={form}&do=create"))).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    // Another console has another secret.
+    let other = in_cluster(&server);
+    let other = csrf(&send(&other, with_token("/ns/shop/new-backup", "ann")).await.text);
+    assert_eq!(sent("ann", &other).await, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]

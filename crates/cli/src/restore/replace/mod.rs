@@ -14,6 +14,7 @@ use crate::{
     backup::in_one_line,
     confirm::Consent,
     connect::Session,
+    download::Fetching,
     output::{Format, Outcome, print, remark},
     send::{DryRun, Sending, generated},
     style,
@@ -61,7 +62,7 @@ pub(super) async fn run(
         }
         return Box::pin(drive::until_done(session, kept, sending.timeout())).await;
     }
-    match start::prepare(session, args, &restore).await? {
+    match start::prepare(session, args, &restore, &Fetching::default()).await? {
         Prepared::Ready(replacement) => {
             let people = matches!(session.format, Format::Table | Format::Wide);
             let preview = &replacement.preview;
@@ -104,9 +105,14 @@ struct Flags {
 }
 
 /// A replacement as these flags describe it.
-pub(crate) async fn prepared(session: &Session, backup: &str, flags: &[String]) -> Result<Prepared> {
+pub(crate) async fn prepared(
+    session: &Session,
+    backup: &str,
+    flags: &[String],
+    fetching: &Fetching,
+) -> Result<Prepared> {
     let flags = Flags::try_parse_from(flags).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
     let name = generated(backup, Timestamp::now());
     let restore = checked(session, name, flags.filters.spec(backup.to_owned())).await?;
-    start::prepare(session, &flags.replace, &restore).await
+    start::prepare(session, &flags.replace, &restore, fetching).await
 }

@@ -49,6 +49,7 @@ pub(super) async fn prepare(
     session: &Session,
     args: &ReplaceArgs,
     restore: &NonAdminRestore,
+    fetching: &Fetching,
 ) -> Result<Prepared> {
     let spec = &restore.spec.restore_spec;
     let name = spec.backup_name.clone().unwrap_or_default();
@@ -58,8 +59,7 @@ pub(super) async fn prepare(
     }
     let (backup, _) = list::one::<NonAdminBackup>(session, &name).await?;
     let objects = cluster::objects(session).await?;
-    let fetching = Fetching::default();
-    let Some(gathered) = preview::gather(session, &name, &verdict, spec, &fetching).await? else {
+    let Some(gathered) = preview::gather(session, &name, &verdict, spec, fetching).await? else {
         return Ok(Prepared::Interrupted);
     };
     let scope = match scope_of(&backup, &objects, &gathered, args, restore) {
