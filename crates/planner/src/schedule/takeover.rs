@@ -111,9 +111,11 @@ fn delete(seen: &Observed, velero: &Schedule, plan: Plan) -> Plan {
 
 /// Removes a Velero Schedule that has not changed since it was seen.
 pub(super) fn remove(velero: &Schedule, plan: Plan) -> Plan {
-    let delete = Action::DeleteUnchanged(Target::of(Kind::Schedule, &velero.metadata));
-    let delete = velero.metadata.deletion_timestamp.is_none().then_some(delete);
-    plan.then_if(delete).requeue_after(WAIT)
+    if velero.metadata.deletion_timestamp.is_some() {
+        return plan.requeue_after(WAIT);
+    }
+    // Where only the status names it, its end wakes nobody.
+    plan.then(Action::DeleteUnchanged(Target::of(Kind::Schedule, &velero.metadata))).again_at_once()
 }
 
 /// Whether a run is due in a moment, or was due a moment ago and Velero has not written down that it made it. What Velero
