@@ -24,7 +24,8 @@ pub struct SchedulePolicy {
     /// The longest time by which starts are shifted, so that schedules with the same time do not start at once; 0 means
     /// not at all.
     pub spread: Duration,
-    /// The shortest time between two runs; 0 means any.
+    /// The shortest time between two runs; 0 means any. There is none by default: limits and fair turns hold for runs as
+    /// for other backups, so that often is not too much.
     pub min_interval: Duration,
     /// How many schedules a namespace may have.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::velero::BackupSpec;
 use api::{NonAdminSchedule, Retention};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -188,6 +189,8 @@ pub(super) fn what_is_kept(retention: Option<&Retention>) -> Option<Refusal> {
 
 /// What a run would be refused for until somebody changes the schedule or the policy.
 fn template(schedule: &NonAdminSchedule, namespace: &str, policy: &Policy) -> Option<Refusal> {
-    let refusal = backup::check_spec(&run::spec(schedule, policy), namespace, policy);
+    let check = |spec: &BackupSpec| backup::check_spec(spec, namespace, policy);
+    let refusal = check(&run::spec(schedule, policy))
+        .or_else(|| run::spec_after_schedule(schedule, policy).as_ref().and_then(check));
     refusal.map(|refusal| refusal.moved("spec.backupSpec", "spec.template.backupSpec"))
 }

@@ -86,6 +86,8 @@ pub struct Observed {
     pub taken: Option<String>,
     /// The Velero Schedule that the Go controller made for it, if that is still there.
     pub velero_schedule: Option<Arc<VeleroSchedule>>,
+    /// The backups that Velero made by that one, and that are not counted as runs yet.
+    pub made_by_velero: Vec<Arc<NonAdminBackup>>,
     /// How many older schedules the namespace has.
     pub older: usize,
     /// The last write for this object that the API server rejected.
@@ -152,12 +154,17 @@ pub(crate) fn gather(
     let older = others.filter(|other| age(&other.metadata) < own).count();
     let (space, policy) = (view.namespace(namespace), view.policy(namespace));
     let uid = space.as_deref().and_then(|space| space.metadata.uid.as_deref()).unwrap_or_default();
+    let velero = takeover::find(view, &schedule, &Key::new(Kind::NonAdminSchedule, namespace, name));
     let mut seen = Observed {
         times: policy.as_deref().map(|policy| times(&schedule, uid, policy, view.now())),
         namespace: space,
         runs: runs::gather(view, namespace, name),
         taken: None,
-        velero_schedule: view.velero_schedule_for(namespace, name),
+        made_by_velero: velero
+            .as_deref()
+            .map(|velero| takeover::made_by(view, velero, namespace))
+            .unwrap_or_default(),
+        velero_schedule: velero,
         older,
         rejected_write: rejected_write::persistent(
             view,
@@ -293,8 +300,10 @@ impl Request for Observed {
 /// Decides what to do about one schedule.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.is_deleting() {
-        // Only the Go controller puts its finalizer there.
-        return seen.drop_finalizer(Plan::done()).because("it is being deleted: its backups stay");
+        // Only the Go controller puts its finalizer there, and its Velero Schedule would run for ever.
+        let velero = seen.velero_schedule.as_deref();
+        let plan = velero.map_or_else(Plan::done, |velero| takeover::remove(velero, Plan::done()));
+        return seen.drop_finalizer(plan).because("it is being deleted: its backups stay");
     }
     if seen.namespace.is_none() {
         return seen.wait_for_namespace();

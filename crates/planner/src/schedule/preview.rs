@@ -19,12 +19,14 @@ pub struct Preview {
     pub gone: Vec<(Finished, Timestamp)>,
     /// Up to when runs are counted, if there are more of them than can be.
     pub cut_at: Option<Timestamp>,
+    /// The time of the run that is skipped because the schedule says so.
+    pub skipped: Option<Timestamp>,
 }
 
 /// The most runs that are looked at: more than any calendar shows.
 const MOST: usize = 5_000;
 
-/// What there will be after so many days, beginning with what is there.
+/// What there will be after so many days, beginning with what is there. While it is paused, no runs are added.
 pub fn preview(
     schedule: &NonAdminSchedule,
     times: &Times,
@@ -38,10 +40,16 @@ pub fn preview(
     let retention = effective(schedule, policy);
     let ttl = run::ttl(schedule, policy);
     let expires = |time: Timestamp| ttl.and_then(|ttl| time.checked_add(ttl).ok());
-    let mut preview = Preview { kept: there, gone: Vec::new(), cut_at: None };
-    let mut last = now;
-    for _ in 0..MOST {
+    let mut preview = Preview { kept: there, gone: Vec::new(), cut_at: None, skipped: None };
+    let mut last = dealt_with(schedule, times, now);
+    preview.skipped = skipped(schedule, times, last);
+    let most = if schedule.spec.paused == Some(true) { 0 } else { MOST };
+    for _ in 0..most {
         let Some(due) = times.next(last).filter(|due| due.start <= end) else { break };
+        last = due.due;
+        if preview.skipped == Some(due.due) {
+            continue;
+        }
         preview.expire(due.start);
         let (time, expires) = (due.start, expires(due.start));
         preview.kept.push(Finished { name: name(of, due.due), time, quality: Quality::Good, expires });
@@ -55,14 +63,32 @@ pub fn preview(
             let gone: Vec<Finished> = gone;
             preview.gone.extend(gone.into_iter().map(|run| (run, due.start)));
         }
-        last = due.due;
     }
-    let is_cut = times.next(last).is_some_and(|next| next.start <= end);
+    let is_cut = most > 0 && times.next(last).is_some_and(|next| next.start <= end);
     preview.cut_at = is_cut.then_some(last);
     preview.expire(if is_cut { last } else { end });
     preview.kept.sort_by_key(|run| (run.time, run.name.clone()));
     preview.gone.sort_by_key(|(run, goes)| (*goes, run.time, run.name.clone()));
     preview
+}
+
+/// The time up to which runs were dealt with. One that is due and has not started, since starts are shifted, was not.
+fn dealt_with(schedule: &NonAdminSchedule, times: &Times, now: Timestamp) -> Timestamp {
+    let last = schedule.status.as_ref().and_then(|status| status.last_due.as_ref());
+    let Some(last) = last.or(schedule.metadata.creation_timestamp.as_ref()) else { return now };
+    let waits = times.cron.latest(last.0, now).filter(|due| times.start(*due) > now);
+    waits.map_or(now, |due| due - SignedDuration::from_secs(1))
+}
+
+/// The run that is left out: nacre has written down which, or will.
+fn skipped(schedule: &NonAdminSchedule, times: &Times, last: Timestamp) -> Option<Timestamp> {
+    if schedule.spec.paused == Some(true) {
+        return None;
+    }
+    let velero = schedule.status.as_ref().and_then(|status| status.velero_schedule.as_ref()?.status.as_ref());
+    let known = velero.and_then(|velero| velero.last_skipped.as_ref()).map(|time| time.0);
+    let asked = || times.next(last).filter(|_| schedule.spec.skip_immediately == Some(true));
+    known.filter(|known| *known > last).or_else(|| asked().map(|next| next.due))
 }
 
 impl Preview {
@@ -104,6 +130,39 @@ mod tests {
         let goes: Vec<_> = preview.gone.iter().map(|(_, goes)| *goes).collect();
         assert!(goes.is_sorted(), "{goes:?}");
         (preview.kept.iter().map(|run| run.time.to_string()[5..10].to_owned()).collect(), preview.gone.len())
+    }
+
+    #[test]
+    fn what_is_paused_or_skipped_is_not_counted() {
+        let left = |spec: &Value| after_a_month(spec, &Policy::default(), Vec::new()).0;
+        assert_eq!(left(&json!({"retention": {"keepLast": 99}})).len(), 30);
+        assert_eq!(left(&json!({"retention": {"keepLast": 99}, "paused": true})), Vec::<String>::new());
+        let skips = left(&json!({"retention": {"keepLast": 99}, "skipImmediately": true}));
+        assert_eq!((skips.len(), skips[0].as_str()), (29, "01-02"));
+    }
+
+    #[test]
+    fn what_is_due_and_has_not_started_is_counted_and_what_is_to_be_skipped_is_not() {
+        let first = |last_due: &str, skipped: Option<&str>| {
+            let json = json!({
+                "metadata": {"name": "nightly", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"schedule": "0 2 * * *", "template": {"backupSpec": {}}},
+                "status": {"lastDue": last_due, "veleroSchedule": {"status": {"lastSkipped": skipped}}},
+            });
+            let schedule: NonAdminSchedule = serde_json::from_value(json).unwrap();
+            let now: Timestamp = "2026-01-05T02:00:01Z".parse().unwrap();
+            let mut policy = Policy::default();
+            policy.schedules.spread = "1h".into();
+            let times = crate::schedule::times(&schedule, "", &policy, now).unwrap();
+            let due = "2026-01-05T02:00:00Z".parse().unwrap();
+            assert!(times.start(due) > now, "it is shifted");
+            let preview = preview(&schedule, &times, &policy, Vec::new(), now, 2);
+            preview.kept[0].name.clone()
+        };
+        assert_eq!(first("2026-01-04T02:00:00Z", None), "nightly-20260105020000");
+        assert_eq!(first("2026-01-05T02:00:00Z", None), "nightly-20260106020000", "it was dealt with");
+        let skipped = first("2026-01-04T02:00:00Z", Some("2026-01-05T02:00:00Z"));
+        assert_eq!(skipped, "nightly-20260106020000");
     }
 
     #[test]

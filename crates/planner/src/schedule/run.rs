@@ -76,6 +76,15 @@ pub(super) fn spec(schedule: &NonAdminSchedule, policy: &Policy) -> BackupSpec {
     spec
 }
 
+/// The template as it is written, where its ttl is shorter than that of the runs: it holds once the schedule is gone.
+pub(super) fn spec_after_schedule(schedule: &NonAdminSchedule, policy: &Policy) -> Option<BackupSpec> {
+    let spec = &schedule.spec.template.backup_spec;
+    let runs = longest_ttl(policy).filter(|_| keep::replaces_ttl(schedule, policy))?;
+    let asked = spec.ttl.as_ref().filter(|ttl| !ttl.is_zero())?;
+    let is_longer = asked.nanos().is_some_and(|asked| Some(asked) > runs.nanos());
+    (!is_longer).then(|| spec.clone())
+}
+
 /// How long Velero keeps a run, if nobody moves its expiration; none if that cannot be read.
 pub(super) fn ttl(schedule: &NonAdminSchedule, policy: &Policy) -> Option<std::time::Duration> {
     let spec = spec(schedule, policy);

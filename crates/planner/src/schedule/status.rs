@@ -34,17 +34,19 @@ pub(super) fn after(
         "the schedule is allowed",
     );
     list_runs(seen, &mut status);
+    let mut place = place(seen, &mut status);
     let mut velero = ScheduleStatus {
         phase: Some("Enabled".to_owned()),
         validation_errors: None,
-        ..status.velero_schedule.take().and_then(|before| before.status).unwrap_or_default()
+        ..place.status.take().unwrap_or_default()
     };
     match step {
         Step::Wait | Step::Finish(_) => {
             // Written down: the time of a clock that was set back, of the end of a pause, or of Velero's last run.
             let last = step::last(seen);
             let known = status.last_due.as_ref().map(|known| known.0);
-            let taken_over = seen.velero_schedule.is_some() && known != Some(last);
+            let of_go = seen.velero_schedule.is_some() || step::by_velero(seen).is_some();
+            let taken_over = of_go && known != Some(last);
             if taken_over || seen.resumes() || known.is_some_and(|known| last < known) {
                 status.last_due = Some(Time(last));
             }
@@ -97,12 +99,21 @@ pub(super) fn after(
     report_refused_run(seen, &mut status);
     status.recent_backups.truncate(RECENT);
     status.last_backup = status.recent_backups.first().cloned();
-    status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });
+    status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..place });
     status.next_run = next_run(seen, times, &status);
     report_last_good(seen, &mut status);
     events.extend(keep::report(seen, policy, Some(times), &mut status.conditions));
     events.extend(confirm::report(seen, policy, &mut status));
     (status, events)
+}
+
+/// What the status says of the Velero Schedule, and where that is until it is gone: it may be found by that alone.
+fn place(seen: &Observed, status: &mut NonAdminScheduleStatus) -> VeleroSchedule {
+    let before = status.velero_schedule.take().unwrap_or_default();
+    match seen.velero_schedule {
+        Some(_) => before,
+        None => VeleroSchedule { status: before.status, ..VeleroSchedule::default() },
+    }
 }
 
 fn report_last_good(seen: &Observed, status: &mut NonAdminScheduleStatus) {
@@ -256,18 +267,18 @@ pub(super) fn refused(
     let times = seen.times.as_ref().and_then(|times| times.as_ref().ok());
     let policy = seen.policy.as_deref();
     events.extend(policy.and_then(|policy| keep::report(seen, policy, times, &mut status.conditions)));
-    if seen.velero_schedule.is_some() {
+    if seen.velero_schedule.is_some() || step::by_velero(seen).is_some() {
         // It is taken over now, so that nothing is made a second time when the schedule is not refused any more.
         status.last_due = Some(Time(step::last(seen)));
     }
     status.last_backup = status.recent_backups.first().cloned();
-    let before = status.velero_schedule.take().and_then(|before| before.status).unwrap_or_default();
+    let mut place = place(seen, &mut status);
     let velero = ScheduleStatus {
         phase: Some("FailedValidation".to_owned()),
         validation_errors: Some(vec![message]),
-        ..before
+        ..place.status.take().unwrap_or_default()
     };
-    status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });
+    status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..place });
     (status, events)
 }
 

@@ -46,17 +46,17 @@ pub(super) fn set_back(seen: &Observed) -> Option<Timestamp> {
     (last.duration_since(seen.now) > CORRECTION).then_some(last)
 }
 
-/// When Velero last made a run by the Velero Schedule of the Go controller, which wrote it down in the status too.
+/// When Velero last made or skipped a run by the Velero Schedule of the Go controller, which wrote it down in the status too.
 pub(super) fn by_velero(seen: &Observed) -> Option<Timestamp> {
     let reported = seen.reported().filter(|status| status.last_due.is_none());
-    let reported = reported.and_then(|status| status.velero_schedule.as_ref()?.status.as_ref());
+    let reported = reported.and_then(|status| status.velero_schedule.as_ref());
+    // Without a name nacre wrote it: which run is to be skipped.
+    let of_go = reported.filter(|shown| shown.name.is_some() || shown.nacuuid.is_some());
+    let [reported, of_go] = [reported, of_go].map(|shown| shown.and_then(|shown| shown.status.as_ref()));
     let velero = seen.velero_schedule.as_deref().and_then(|velero| velero.status.as_ref());
-    [reported, velero]
-        .into_iter()
-        .flatten()
-        .filter_map(|status| status.last_backup.as_ref())
-        .map(|time| time.0)
-        .max()
+    let made = [reported, velero].into_iter().flatten().filter_map(|status| status.last_backup.as_ref());
+    let skipped = [of_go, velero].into_iter().flatten().filter_map(|status| status.last_skipped.as_ref());
+    made.chain(skipped).map(|time| time.0).max()
 }
 
 /// The next step.

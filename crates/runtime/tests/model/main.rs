@@ -21,6 +21,7 @@ const RECORDED: bool = false;
 mod moves;
 mod planted;
 mod rules;
+mod schedules;
 mod search;
 mod setups;
 

@@ -187,6 +187,27 @@ fn deleting_the_last_good_run() {
     });
 }
 
+#[test]
+fn forgetting_a_run_that_is_due() {
+    let wrong = "neither made nor reported";
+    assert_found(wrong, setups::schedule(), NOTHING, |_, key, plan| {
+        let makes = key.kind == Kind::NonAdminSchedule && plan.actions.iter().any(is_create);
+        if makes { Plan::done() } else { plan }
+    });
+}
+
+#[test]
+fn leaving_what_is_not_kept() {
+    let wrong = "more good runs than it keeps";
+    assert_found(wrong, setups::schedule(), NOTHING, |_, key, mut plan| {
+        if key.kind == Kind::NonAdminSchedule {
+            let marks = |action: &Action| matches!(action, Action::Patch(_, body) if body["spec"]["deleteBackup"] == json!(true));
+            plan.actions.retain(|action| !marks(action));
+        }
+        plan
+    });
+}
+
 /// Its owner deletes the newer run between the decision and the write.
 #[test]
 fn deleting_data_without_looking_again() {

@@ -7,6 +7,7 @@ use planner::{Action, Key, Target};
 use serde_json::{Value, json};
 
 use crate::moves::{Move, State};
+use crate::schedules;
 use crate::setups::Setup;
 use crate::world::{ADMIN, World, short};
 
@@ -253,6 +254,9 @@ fn unfinished(world: &World, key: &Key, object: &Value) -> Option<&'static str> 
     };
     if !metadata["deletionTimestamp"].is_null() {
         return (held(true) || !held(false)).then_some("is stuck while being deleted");
+    }
+    if key.kind == Kind::NonAdminSchedule {
+        return schedules::unfinished(world, key, object);
     }
     let status = &object["status"];
     let conditions = status["conditions"].as_array();

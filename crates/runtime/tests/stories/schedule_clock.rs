@@ -9,7 +9,6 @@ use crate::world::World;
 /// Every ten minutes, of which the newest is kept.
 fn often(hours: u32) -> World {
     let mut world = world();
-    world.stop_recording(); // Nobody sets the clock in a replay.
     world.apply(nas("shop/often", "*/10 * * * *", json!({"retention": {"keepLast": 1}})));
     works(&mut world, hours);
     world
@@ -87,7 +86,6 @@ fn a_clock_that_was_far_ahead_for_a_moment_does_not_stop_runs() {
 #[test]
 fn a_correction_by_a_moment_is_not_worth_a_word() {
     let mut world = world();
-    world.stop_recording();
     world.apply(nas("shop/nightly", "0 2 * * *", json!({})));
     world.pass(2 * HOUR);
     velero_works(&mut world, "Completed");

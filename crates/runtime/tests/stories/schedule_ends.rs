@@ -55,6 +55,56 @@ fn backups_of_a_deleted_schedule_stay_for_the_ttl_of_its_template() {
     }
 }
 
+/// The policy may be changed after the runs were made, and a tenant can write the time onto them.
+#[test]
+fn backups_of_a_deleted_schedule_stay_at_least_as_long_as_the_policy_in_force_requires() {
+    for (least, until) in [("72h", "2026-01-05T00:00:00Z"), ("24h", "2026-01-04T00:00:00Z")] {
+        for is_floor in [false, true] {
+            let mut world = world();
+            let spec = json!({"retention": {"keepLast": 5}, "template": {"backupSpec": {"ttl": "48h"}}});
+            world.apply(nas("shop/nightly", "0 2 * * *", spec));
+            days_pass(&mut world, 1);
+            world.policy(|policy| {
+                if is_floor {
+                    policy.schedules.retention.min.keep_within = Some(least.to_owned());
+                } else {
+                    policy.backup.ttl.min = Some(least.into());
+                }
+            });
+            world.delete("nas shop/nightly");
+            world.settle();
+            assert_eq!((world.shorten_lives(), expiration(&world)), (1, at(until)), "{least}");
+            assert_eq!(world.shorten_lives(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_template_whose_ttl_is_too_short_is_refused_with_a_retention_too() {
+    let mut world = world();
+    world.policy(|policy| {
+        policy.backup.ttl.min = Some("720h".into());
+        policy.backup.ttl.max = Some("2160h".into());
+    });
+    let with = |ttl: &str| {
+        let template = json!({"backupSpec": {"ttl": ttl}});
+        nas("shop/nightly", "0 2 * * *", json!({"retention": {"keepLast": 5}, "template": template}))
+    };
+    world.apply(with("1h"));
+    world.settle();
+    assert_eq!(
+        world.condition("nas shop/nightly", "Accepted"),
+        "False/InvalidScheduleSpec: spec.template.backupSpec.ttl: the administrator requires backups to be kept at least 720h; ask for that or more"
+    );
+    // Longer than allowed is what the runs do not get.
+    for allowed in ["720h", "9000h"] {
+        let template = json!({"backupSpec": {"ttl": allowed}});
+        world.edit("nas shop/nightly", json!({"spec": {"template": template}}));
+        world.settle();
+        assert!(world.condition("nas shop/nightly", "Accepted").starts_with("True/"), "{allowed}");
+    }
+}
+
 #[test]
 fn backups_without_a_schedule_keep_the_ttl_they_have() {
     let mut world = world();

@@ -9,10 +9,13 @@ use serde_json::json;
 
 use super::schedules::{MINUTE, nas, velero_ends_all, world};
 use crate::world::World;
+use crate::world::replay::seeds;
 use crate::world::split::{Fate, Split};
 
 /// More steps than a minute needs before both are idle.
 const ENDLESS: usize = 5_000;
+/// How many seeds there are, unless NACRE_FAULTS says otherwise.
+const SEEDS: u64 = 100;
 /// How many minutes there are, with a run in each.
 const MINUTES: usize = 3;
 /// How many steps there are from one change of the leader to the next, at most.
@@ -142,7 +145,7 @@ fn is_over(steps: &mut usize) -> bool {
 
 #[test]
 fn however_often_the_leader_changes_each_run_is_made_once() {
-    for seed in 0..100 {
+    for seed in seeds(SEEDS) {
         let mut start = world();
         let spec = json!({"concurrency": "Allow", "retention": {"keepLast": 1}});
         start.apply(nas("shop/often", "* * * * *", spec));

@@ -8,7 +8,7 @@ pub(crate) mod manifests;
 mod nacre;
 pub(crate) mod people;
 mod rejected_writes;
-mod replay;
+pub(crate) mod replay;
 mod rules;
 mod server;
 pub(crate) mod split;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::Kind;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::core::ObjectMeta;
 use planner::state::{Moment, SecretKey, Update};
 use planner::view::Credential;
@@ -155,7 +155,13 @@ impl World {
 
     /// Somebody sets the clock. Timers are not counted by it.
     pub(crate) fn set_clock(&mut self, by: SignedDuration) {
+        self.note(|| Op::SetClock(by));
         self.now += by;
+    }
+
+    /// What the clock shows.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// What nacre has done so far that it must never do.

@@ -5,10 +5,12 @@
 //! `NACRE_FAULTS` says how many seeds, `NACRE_FAULT_SEED` replays a single one and prints what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Kind, condition, labels};
+use jiff::SignedDuration;
 use planner::{Key, Policy};
 use serde_json::Value;
 
@@ -50,6 +52,7 @@ pub(super) enum Op {
     Remove(Key),
     Policy(Option<Arc<Policy>>),
     Jump(Duration),
+    SetClock(SignedDuration),
     May(String, BTreeSet<String>),
     MindStorage,
     SeeNamespaces(bool),
@@ -113,13 +116,10 @@ impl Drop for World {
         let mut calm = self.clone();
         calm.rest_for(MOMENT);
         let expected = (end(&calm), calm.made_for.clone());
-        let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-        let single = number("NACRE_FAULT_SEED");
-        let default = if recording.len() > LONG { SEEDS_IF_LONG } else { SEEDS };
-        let seeds =
-            single.map_or_else(|| 0..number("NACRE_FAULTS").unwrap_or(default), |seed| seed..seed + 1);
+        let seeds = seeds(if recording.len() > LONG { SEEDS_IF_LONG } else { SEEDS });
+        let tell = number("NACRE_FAULT_SEED").is_some();
         for seed in seeds {
-            let mut player = Player::new(seed, single.is_some());
+            let mut player = Player::new(seed, tell);
             let end = player.play(&recording).and_then(|()| player.compare(&expected));
             if let Err(wrong) = end {
                 let story = std::thread::current().name().unwrap_or("a story").to_owned();
@@ -131,6 +131,16 @@ impl Drop for World {
             }
         }
     }
+}
+
+/// The seeds of faults that are tried: those that the environment names, or so many.
+pub(crate) fn seeds(default: u64) -> Range<u64> {
+    let single = number("NACRE_FAULT_SEED");
+    single.map_or_else(|| 0..number("NACRE_FAULTS").unwrap_or(default), |seed| seed..seed + 1)
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Plays a tape under the faults of one seed.
@@ -185,6 +195,7 @@ impl Player {
             Op::Finalizers(key, all) => self.split.outside(|world| world.set_finalizers(&key, &all)),
             Op::Remove(key) => self.split.outside(|world| world.remove(&key)),
             Op::Jump(time) => self.split.pass(time),
+            Op::SetClock(by) => self.split.real.set_clock(by),
             Op::Policy(policy) => {
                 self.split.real.policy.clone_from(&policy);
                 self.split.read_policy();

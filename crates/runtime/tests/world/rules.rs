@@ -147,6 +147,11 @@ impl World {
             let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
             return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
         }
+        if key.kind == Kind::Schedule && annotation(object, labels::NAS_NAMESPACE).is_none() {
+            // Labelled otherwise: by the Go controller, and of this namespace alone.
+            return object["metadata"]["labels"][labels::MANAGED_BY] == labels::MANAGED_BY_VALUE
+                && object["spec"]["template"]["includedNamespaces"] == json!([namespace]);
+        }
         let owner = match key.kind {
             Kind::PodVolumeBackup | Kind::DataUpload => {
                 Some((Kind::Backup, labels::VELERO_BACKUP_NAME, labels::VELERO_BACKUP_UID))

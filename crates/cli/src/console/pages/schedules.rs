@@ -156,21 +156,16 @@ pub(in crate::console) async fn show(
 
 /// A month of runs, and what becomes of their backups.
 fn calendar(ahead: &Calendar) -> Markup {
-    // Weeks begin on Monday: what is before today is empty.
-    let before = ahead.days.first().map_or(0, |day| day.date.weekday().to_monday_zero_offset());
-    let before = usize::try_from(before).unwrap_or_default();
-    let mut cells: Vec<Option<&Day>> =
-        std::iter::repeat_n(None, before).chain(ahead.days.iter().map(Some)).collect();
-    cells.resize(cells.len().next_multiple_of(7), None);
     let names = Weekday::Monday.cycle_forward().take(7);
     let zone = html! { p.hint { "Times are in " (ahead.zone) "." } };
     html! {
         section {
             h2 { (ahead.title) }
+            @for remark in &ahead.remarks { p.notice.warning { (remark) } }
             div.scroll tabindex="0" role="region" aria-label="Calendar of runs" {
                 table.calendar {
-                    thead { tr { @for name in names { th scope="col" { (short(name)) } } } }
-                    tbody { @for week in cells.chunks(7) {
+                    thead { tr { @for name in names { th scope="col" { (preview::short(name)) } } } }
+                    tbody { @for week in ahead.weeks() {
                         tr { @for cell in week {
                             @match cell {
                                 None => td.empty {},
@@ -213,18 +208,6 @@ fn a_day(day: &Day) -> Markup {
                 }
             }
         }
-    }
-}
-
-const fn short(day: Weekday) -> &'static str {
-    match day {
-        Weekday::Monday => "Mon",
-        Weekday::Tuesday => "Tue",
-        Weekday::Wednesday => "Wed",
-        Weekday::Thursday => "Thu",
-        Weekday::Friday => "Fri",
-        Weekday::Saturday => "Sat",
-        Weekday::Sunday => "Sun",
     }
 }
 

@@ -79,7 +79,10 @@ async fn buttons_pause_resume_run_and_delete() {
     let press = async |form: &str| send(&router, post(PAGE, &cookie, &format!("csrf={token}&{form}"))).await;
     assert_eq!(press("do=pause").await.headers[header::LOCATION], PAGE);
     assert_eq!(spec(&server)["paused"], true);
-    assert!(send(&router, get(PAGE, &cookie)).await.text.contains("value=\"resume\""));
+    let paused = send(&router, get(PAGE, &cookie)).await.text;
+    assert!(paused.contains("value=\"resume\""), "{paused}");
+    assert!(paused.contains("It is paused: no run is made until it is resumed."), "{paused}");
+    assert!(paused.contains("In 30 days it has 0 backups"), "{paused}");
     press("do=resume").await;
     assert_eq!(spec(&server)["paused"], false);
     let made = press("do=run").await;

@@ -9,6 +9,8 @@ pub(super) struct Normal {
     pub(super) text: String,
     /// Whether any hour will do.
     pub(super) any_hour: bool,
+    /// Whether a number is left to choose: `H`, and not in a name such as `THU#2`.
+    pub(super) hashed: bool,
 }
 
 struct Field {
@@ -45,7 +47,13 @@ pub(super) fn normal(text: &str) -> Result<Normal, String> {
     let fields: Result<Vec<_>, String> =
         FIELDS.iter().zip(&given).map(|(field, text)| field.normal(text)).collect();
     let fields = fields?;
-    Ok(Normal { any_hour: fields[HOUR] == "*", text: fields.join(" ") })
+    let text = fields.join(" ");
+    let hashed = parts(&text).any(|part| part == "H");
+    Ok(Normal { any_hour: fields[HOUR] == "*", hashed, text })
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '-', '/', '(', ')', ' '])
 }
 
 impl Field {
@@ -70,9 +78,8 @@ impl Field {
     }
 
     fn is_extended(&self, text: &str) -> bool {
-        let parts = || text.split([',', '-', '/', '(', ')']);
         let is_name = |part: &str| self.names.contains(&part.to_lowercase().as_str());
-        parts().any(|part| !is_name(part) && part.contains(EXTENSIONS))
+        parts(text).any(|part| !is_name(part) && part.contains(EXTENSIONS))
     }
 
     /// One part of a list: chooses its numbers, and says whether it is a star.

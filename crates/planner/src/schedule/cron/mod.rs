@@ -192,7 +192,7 @@ fn read_fields(text: &str, hashed: &str) -> Result<Fields, String> {
         let words = WORDS.map(|(word, _)| word).join(", ");
         return Err(format!("{text:?} is not known; {words} and @every with a duration are"));
     }
-    let fields::Normal { text: plain, any_hour } = fields::normal(text)?;
+    let fields::Normal { text: plain, any_hour, hashed: is_hashed } = fields::normal(text)?;
     let mut options = ParseOptions::default();
     options.fallback_timezone_option = FallbackTimezoneOption::UTC;
     options.hashed_value = Some(hash(hashed.as_bytes()));
@@ -201,7 +201,7 @@ fn read_fields(text: &str, hashed: &str) -> Result<Fields, String> {
         let why = why.lines().last().unwrap_or_default().trim_start_matches([' ', '^']);
         format!("{text:?} is not a schedule ({why}); write for example \"0 2 * * *\", @daily or @every 6h")
     })?;
-    Ok(Fields { times, any_hour, hashed: plain.contains('H') })
+    Ok(Fields { times, any_hour, hashed: is_hashed })
 }
 
 fn duration(text: &str) -> Result<SignedDuration, String> {

@@ -118,6 +118,18 @@ fn h_is_chosen_by_the_namespace_and_stays() {
 }
 
 #[test]
+fn an_h_in_the_name_of_a_day_chooses_nothing() {
+    for (text, is_spread) in [
+        ("0 0 * * THU#2", false),
+        ("0 0 * * thu#2", false),
+        ("H 0 * * THU#2", true),
+        ("0 H(1-5) L * *", true),
+    ] {
+        assert_eq!(cron(text).is_spread(), is_spread, "{text}");
+    }
+}
+
+#[test]
 fn when_clocks_change_nothing_is_lost_and_nothing_runs_twice() {
     let berlin = |text: &str, after: &str, many| times(&format!("TZ=Europe/Berlin {text}"), after, many);
     // On 29 March 2026 clocks go from 02:00 to 03:00, at 01:00 UTC.
