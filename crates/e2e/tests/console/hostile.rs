@@ -7,7 +7,8 @@ use api::{
     NonAdminSchedule, labels,
 };
 use e2e::Tenant;
-use e2e::played::{condition, play};
+use e2e::played::{condition, play, refuse_downloads};
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -29,11 +30,16 @@ fn repeated(type_: &str, reason: &str) -> Value {
 
 async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     let notes = json!({"annotations": {"note": EVIL}});
-    let backup = json!({"metadata": notes, "spec": {"backupSpec": {"storageLocation": "hostile", "labelSelector": {"matchLabels": {"app": "x"}}}}});
+    let exec = json!({"exec": {"container": EVIL, "command": [EVIL]}});
+    let hooks =
+        |when: &str| json!({"resources": [{"name": EVIL, "includedResources": [EVIL], when: [exec]}]});
+    let backup = json!({"metadata": notes, "spec": {"backupSpec": {"storageLocation": "hostile", "labelSelector": {"matchLabels": {"app": "x"}},
+        "includedResources": [EVIL], "hooks": hooks("pre"), "resourcePolicy": {"kind": "ConfigMap", "name": EVIL}}}});
     tenant.create::<NonAdminBackup>("hostile", backup).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidBackupSpec")});
     play::<NonAdminBackup>(tenant, "hostile", status).await?;
-    let restore = json!({"metadata": notes, "spec": {"restoreSpec": {"backupName": "hostile"}}});
+    let restore = json!({"metadata": notes, "spec": {"restoreSpec": {"backupName": "hostile", "includedResources": [EVIL],
+        "hooks": hooks("postHooks"), "resourceModifier": {"kind": "ConfigMap", "name": EVIL}}}});
     tenant.create::<NonAdminRestore>("hostile", restore).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidRestoreSpec")});
     play::<NonAdminRestore>(tenant, "hostile", status).await?;
@@ -47,6 +53,30 @@ async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     tenant.create::<NonAdminBackupStorageLocation>("hostile", location).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidSpec")});
     play::<NonAdminBackupStorageLocation>(tenant, "hostile", status).await?;
+
+    // A backup that is over: what Velero reported, and what became of the claims.
+    let over = json!({"metadata": notes, "spec": {"backupSpec": {}}});
+    tenant.create::<NonAdminBackup>("over", over).await?;
+    let mut status = json!({"phase": "Created", "conditions": repeated("DataProtected", "ClaimsNotSaved"),
+        "results": {"errors": [EVIL], "warnings": [EVIL]},
+        "claims": [{"name": EVIL, "state": "NotSaved", "message": EVIL}],
+        "veleroBackup": {"name": "over", "namespace": "velero", "status": {"phase": "Completed", "warnings": 1, "errors": 1,
+            "completionTimestamp": "2026-11-16T11:50:00Z", "progress": {"totalItems": 3, "itemsBackedUp": 3}}}});
+    play::<NonAdminBackup>(tenant, "over", status.clone()).await?;
+    let restore = json!({"metadata": notes, "spec": {"restoreSpec": {"backupName": "over"}}});
+    tenant.create::<NonAdminRestore>("over", restore).await?;
+    let velero = status["veleroBackup"].take();
+    status["veleroRestore"] = json!({"name": "over", "namespace": "velero", "status": velero["status"]});
+    status["conditions"] = repeated("DataRestored", "VolumesFailed");
+    status["claims"] = json!([{"name": EVIL, "state": "Failed", "message": EVIL}]);
+    status.as_object_mut().map(|status| status.remove("veleroBackup"));
+    play::<NonAdminRestore>(tenant, "over", status).await?;
+    let made = tenant.api::<NonAdminBackup>().get("over").await?;
+    let event = json!({"metadata": {"name": "over", "namespace": tenant.namespace}, "type": "Warning", "reason": "Loud", "message": EVIL,
+        "involvedObject": {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup", "namespace": tenant.namespace,
+            "name": "over", "uid": made.metadata.uid}, "lastTimestamp": "2026-11-16T11:50:00Z"});
+    let events: Api<Event> = Api::namespaced(tenant.bed.client().await?, &tenant.namespace);
+    events.create(&PostParams::default(), &serde_json::from_value(event)?).await?;
 
     // What nacre would write down of it for the administrators.
     let requests: Api<NonAdminBackupStorageLocationRequest> =
@@ -118,6 +148,8 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
     hostile(tenant).await?;
     hostile_queue(tenant).await?;
     hostile_roles(tenant).await?;
+    // Nobody waits for files that do not come.
+    let refuses = tokio::spawn(refuse_downloads(cluster.bed.client().await?, "browser-loud".to_owned()));
     let driver = Driver::start().await?;
     let owner = laptop(&cluster.bed, "browser-loud", Some("mal")).await?;
     let admin = laptop(&cluster.bed, "velero", None).await?;
@@ -130,7 +162,14 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
         ("", true),
         ("/backups", true),
         ("/backups/hostile", true),
+        ("/backups/over", true),
         ("/restores/hostile", true),
+        ("/restores/over", true),
+        ("/restore", true),
+        ("/restore/over", true),
+        ("/restore/hostile", false),
+        ("/replace/over", false),
+        ("/replace/hostile", false),
         ("/schedules", true),
         ("/schedules/hostile", true),
         ("/locations/hostile", true),
@@ -172,6 +211,8 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
     theirs.open(&owner.page(&format!("{namespace}/new-backup?name=loud&resources={written}"))).await?;
     theirs.click("button[value=check]").await?;
     is_harmless(&theirs, "what would happen", true).await?;
+
+    refuses.abort();
 
     // Markup would be noticed.
     for markup in [EVIL, "<b>"] {
