@@ -22,6 +22,9 @@ async fn the_demo_brings_lost_and_overwritten_data_back_in_time_and_leaves_no_fo
     let printed =
         String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
     ensure!(ended.status.success() && printed.contains("SUCCESS"), "{printed}");
+    // The console of such a cluster is in the network of its node.
+    let console = ".bed/cluster/enter kubectl-nacre --as=ada -n shop console --no-open";
+    ensure!(printed.contains("make up NODE=1") && printed.contains(console), "{printed}");
     ensure!(printed.contains("The same checksum: the volume is back"), "{printed}");
     ensure!(printed.contains("The same checksum again: what was overwritten is back"), "{printed}");
     ensure!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());

@@ -62,6 +62,10 @@ async fn the_demo_is_through_in_time_and_leaves_nothing_behind() -> Result<()> {
     let ended = demo(folder.path())?.wait_with_output().await?;
     let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
     ensure!(ended.status.success() && said.contains("SUCCESS"), "{said}");
+    // How to open the console on one that is kept: with its kubeconfig, and with these programs.
+    let words =
+        ["KUBECONFIG=$PWD/.bed/cluster/kubeconfig/admin", "PATH=/", "kubectl-nacre --as=ada -n shop console"];
+    ensure!(said.lines().any(|line| words.iter().all(|words| line.contains(words))), "{said}");
     ensure!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     all_gone(folder.path()).await?;
     ensure!(fs::read_dir(folder.path())?.next().is_none(), "its folder is gone too");

@@ -4,6 +4,7 @@ mod on_node;
 mod show;
 mod without_node;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -20,13 +21,14 @@ async fn main() -> ExitCode {
         _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted; the cluster is gone")),
     };
     match reported {
-        Ok(look_around) => {
+        Ok(kind) => {
             heading(&format!(
                 "SUCCESS: the whole demo took {:.0} s; the cluster is gone again.",
                 began.elapsed().as_secs_f64()
             ));
-            line(&format!("   To keep one and look around: {look_around}, and make down when done."));
-            line("   In a browser: make up, then kubectl nacre --as=ada -n shop console.");
+            for last in kind.look_around() {
+                line(&format!("   {last}"));
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -36,16 +38,50 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Returns the command that starts such a cluster.
-async fn story() -> Result<&'static str> {
+/// What the story ran on.
+#[derive(Clone, Copy)]
+enum Kind {
+    Node,
+    WithoutNode,
+}
+
+impl Kind {
+    /// How to keep such a cluster, and to open the console on it: as `tools/try.sh` has it.
+    fn look_around(self) -> Vec<String> {
+        let programs = std::env::current_exe().ok();
+        let programs = programs.as_deref().and_then(Path::parent).unwrap_or(Path::new("target/release"));
+        let path = format!("PATH={}:$PATH", programs.display());
+        let console = "kubectl-nacre --as=ada -n shop console";
+        let (up, commands) = match self {
+            Self::Node => {
+                // The console listens in the network of the node, so the browser is started there too.
+                let inside = format!("export {path}; .bed/cluster/enter {console} --no-open --port 8090");
+                let browser = ".bed/cluster/enter chromium --no-sandbox --user-data-dir=$(mktemp -d) LINK";
+                (
+                    "make up NODE=1",
+                    vec![inside, format!("{browser}   # in a second shell, with the link it prints")],
+                )
+            }
+            Self::WithoutNode => {
+                let config = "KUBECONFIG=$PWD/.bed/cluster/kubeconfig/admin";
+                ("make up", vec![format!("export {config} {path}; {console}")])
+            }
+        };
+        let keep = format!("To keep one and look around: {up}, and make down when done. In a browser:");
+        std::iter::once(keep).chain(commands.into_iter().map(|command| format!("  {command}"))).collect()
+    }
+}
+
+/// Returns what it ran on.
+async fn story() -> Result<Kind> {
     let reason = if std::env::args().any(|arg| arg == "--without-node") {
         "--without-node was given".to_owned()
     } else {
         match Node::check_ready() {
-            Ok(()) => return Box::pin(on_node::story()).await.map(|()| "make up NODE=1"),
+            Ok(()) => return Box::pin(on_node::story()).await.map(|()| Kind::Node),
             Err(reason) => format!("{reason:#}"),
         }
     };
     line(&format!("Without a node, so no pod runs and no volume is lost: {reason}."));
-    Box::pin(without_node::story()).await.map(|()| "make up")
+    Box::pin(without_node::story()).await.map(|()| Kind::WithoutNode)
 }
