@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::Kind;
 use engine::{Cluster, Executor, Leadership, chain};
-use planner::{Action, Event, Key, Plan, backup, gc, restore, sync};
+use planner::{Action, Event, Key, Plan, Target, backup, gc, restore, sync};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 

@@ -107,7 +107,7 @@ impl Standstill {
         match after {
             Some(after) if is_stand_in(after) => drop(self.stand_ins.insert(name.clone())),
             None if ours && matches!(was, READY | REFUSED) && !self.tried.contains(&name) => {
-                self.remember(&name)
+                self.remember(&name);
             }
             _ => {}
         }

@@ -49,7 +49,8 @@ impl Kind {
     /// How to keep such a cluster, and to open the console on it: as `tools/try.sh` has it.
     fn look_around(self) -> Vec<String> {
         let programs = std::env::current_exe().ok();
-        let programs = programs.as_deref().and_then(Path::parent).unwrap_or(Path::new("target/release"));
+        let programs =
+            programs.as_deref().and_then(Path::parent).unwrap_or_else(|| Path::new("target/release"));
         let path = format!("PATH={}:$PATH", programs.display());
         let console = "kubectl-nacre --as=ada -n shop console";
         let (up, commands) = match self {
