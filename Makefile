@@ -179,7 +179,8 @@ STATIC := $${CARGO_TARGET_DIR:-target}/$(HOST)/dist
 IMAGE := $${CARGO_TARGET_DIR:-target}/nacre-image.tar
 .PHONY: image
 image: ## Make the image that ships, without a registry or docker: target/nacre-image.tar (a quarter of an hour)
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --target $(HOST) --package controller --package cli
+	NACRE_COMMIT=$$(git rev-parse --short=12 HEAD) RUSTFLAGS="-C target-feature=+crt-static" \
+	  cargo build --locked --profile dist --target $(HOST) --package controller --package cli
 	@cargo run --quiet --release --package image -- archive --programs $(STATIC) $(IMAGE)
 	@# The tests of the layout look at this archive, its size included.
 	NACRE_IMAGE=$$(realpath $(IMAGE)) cargo test --quiet $(UNITS) --test layout

@@ -20,6 +20,7 @@ git clone --quiet --no-hardlinks . "$work/again"
 CARGO_TARGET_DIR=$work/target OUT=$work/out "$work/again/tools/release.sh"
 
 different=0
+diff <(ls "$first") <(ls "$work/out") || { echo "DIFFERENT: the two have other files"; different=1; }
 for file in "$first"/*; do
   name=$(basename "$file")
   if cmp --silent "$file" "$work/out/$name"; then echo "same: $name"; else echo "DIFFERENT: $name"; different=1; fi

@@ -287,7 +287,8 @@ pub fn pod_spec(claim: &str) -> Value {
         "containers": [{
             "name": "main",
             "image": workload_image(),
-            "args": ["-c", "sleep 1000000"],
+            // Not every image of busybox has a shell as its entrypoint.
+            "command": ["/bin/sh", "-c", "sleep 1000000"],
             "volumeMounts": [{ "name": "data", "mountPath": DATA }],
         }],
         "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],

@@ -32,7 +32,7 @@ pub(crate) struct Render {
     #[arg(long)]
     requester_webhook: bool,
 
-    /// Only these parts: crds, controller, admission, requester, requester-webhook, velero-view, operator, oadp.
+    /// Only these parts: crds, request-crds, controller, admission, requester, requester-webhook, velero-view, operator, oadp.
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
     only: Vec<Part>,
 

@@ -3,9 +3,9 @@
 use api::Kind;
 use serde_json::Value;
 
-use super::{Area, Finding, Observed, recorder, some};
+use super::{Area, Finding, Observed, oadp, recorder, some};
 use crate::Object;
-use crate::install::{UserRole, covers, definitions, is_ours, may_be_others, policies, roles};
+use crate::install::{UserRole, covers, is_ours, may_be_others, policies, request_definitions, roles};
 use crate::policy::Reading;
 
 /// One sort of objects of an installation.
@@ -59,9 +59,8 @@ const SORTS: [Sort; 4] = [
 
 /// What there should be, with Velero in this namespace, whatever the program is like.
 pub fn wanted(namespace: &str) -> Vec<Object> {
-    let mut all = definitions();
     // Only whoever switches nacre by a DataProtectionApplication needs that kind.
-    all.retain(|object| !object.name().starts_with(Kind::DataProtectionApplication.plural()));
+    let mut all = request_definitions();
     // Into which roles they are aggregated is looked at by `rights`.
     all.extend(roles(namespace, &UserRole::ALL));
     all.extend(policies(namespace));
@@ -126,7 +125,7 @@ impl Sort {
             let message = format!("{what} of somebody else lack something nacre uses: {}", some(&foreign));
             findings.push(area.warning(
                 message,
-                "kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them",
+                format!("{}, or upgrade whoever made them", oadp::request_crds(seen)),
             ));
         }
         if !unread.is_empty() {

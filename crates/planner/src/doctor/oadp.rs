@@ -65,12 +65,12 @@ pub(super) fn dropped(seen: &Observed, policies: Option<&Policies>) -> Option<Fi
     let names: Vec<_> = missing.iter().map(|(field, _)| format!("status.{field}")).collect();
     let lost: Vec<_> = missing.iter().map(|(_, what)| *what).collect();
     Some(Area::Nacre.note(format!(
-        "the CRD of {} has no {}, so tenants do not see {} of backups in the cluster's own storage: `kubectl apply \
-         --server-side --force-conflicts -f deploy/crds` adds what is missing, until somebody applies OADP's CRDs again; or \
-         set downloads.platformStorage: logs, which hands out links",
+        "the CRD of {} has no {}, so tenants do not see {} of backups in the cluster's own storage: `{}` adds what is \
+         missing, until somebody applies OADP's CRDs again; or set downloads.platformStorage: logs, which hands out links",
         kind.name(),
         names.join(" and no "),
         lost.join(" and "),
+        request_crds(seen),
     )))
 }
 
@@ -85,6 +85,13 @@ pub(super) fn installer(seen: &Observed) -> String {
     let older = seen.unserved.contains(&Kind::MutatingAdmissionPolicy);
     let recorder = if older { Part::RequesterWebhook } else { Part::Requester };
     render(seen, &[Part::Oadp, Part::Admission, recorder], "")
+}
+
+/// The command that brings somebody else's CRDs of tenants' requests up to date. Never that of the
+/// DataProtectionApplication: OADP's own has far more fields.
+pub(super) fn request_crds(seen: &Observed) -> String {
+    let parts = render(seen, &[Part::RequestCrds], "");
+    parts.replace("--server-side", "--server-side --force-conflicts")
 }
 
 /// The same where nacre runs as another account than OADP's: its permissions alone.

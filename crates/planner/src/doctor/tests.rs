@@ -424,7 +424,7 @@ fn what_is_missing_or_changed_is_named() {
         Reading::Found(found)
     }), @r"
     Nacre Warning: CRDs of somebody else lack something nacre uses: nonadminbackups
-      -> kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them
+      -> kubectl nacre render --only request-crds -n velero | kubectl apply --server-side --force-conflicts -f -, or upgrade whoever made them
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions

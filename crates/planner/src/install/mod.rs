@@ -119,6 +119,12 @@ pub fn definitions() -> Vec<Object> {
     api::crds().iter().map(|crd| Object::of(Kind::CustomResourceDefinition, crd)).collect()
 }
 
+/// The definitions of what tenants request, without the kind by which OADP and `nacre operator` are configured.
+pub fn request_definitions() -> Vec<Object> {
+    let is_oadps = |object: &Object| object.name().starts_with(Kind::DataProtectionApplication.plural());
+    definitions().into_iter().filter(|object| !is_oadps(object)).collect()
+}
+
 /// Marks an object as part of the installation: by these labels it is recognised later.
 pub(crate) fn marked(kind: Kind, mut body: Value) -> Object {
     let mut all = json!({

@@ -2,7 +2,7 @@
 
 use api::Kind;
 
-use super::{Settings, definitions, extras, is_mutation, objects, operator, recorder};
+use super::{Settings, definitions, extras, is_mutation, objects, operator, recorder, request_definitions};
 use crate::{Object, admission, velero_view};
 
 /// A part of the installation.
@@ -10,6 +10,8 @@ use crate::{Object, admission, velero_view};
 pub enum Part {
     /// The CRDs: `deploy/crds`.
     Crds,
+    /// The CRDs of tenants' requests alone, without the DataProtectionApplication, which is OADP's on OADP.
+    RequestCrds,
     /// Service account, roles and program: `deploy/nacre.yaml`.
     Controller,
     /// Admission policies and the webhook's configuration: `deploy/admission.yaml`.
@@ -28,8 +30,9 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Crds,
+        Self::RequestCrds,
         Self::Controller,
         Self::Admission,
         Self::Requester,
@@ -43,6 +46,7 @@ impl Part {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Crds => "crds",
+            Self::RequestCrds => "request-crds",
             Self::Controller => "controller",
             Self::Admission => "admission",
             Self::Requester => "requester",
@@ -67,6 +71,7 @@ impl Part {
         };
         match self {
             Self::Crds => definitions(),
+            Self::RequestCrds => request_definitions(),
             Self::Controller => of(&|object| !is_held(object)),
             Self::Admission => of(&|object| is_held(object) && !is_mutation(object)),
             Self::Requester => of(&is_mutation),

@@ -101,8 +101,10 @@ const REST: [Kind; 10] = [
 /// What bears our mark, in the order of these kinds.
 fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
     let of_kind = |kind: &Kind| {
-        let goes =
-            |found: &&Found| found.kind == *kind && (is_ours(found) || is_left(found)) && !is_deleting(found);
+        let goes = |found: &&Found| {
+            let nacres = is_ours(found) || is_left(found);
+            found.kind == *kind && nacres && !is_by_olm(found) && !is_deleting(found)
+        };
         seen.found.iter().filter(goes).map(|found| Action::Delete(target(found))).collect::<Vec<_>>()
     };
     kinds.iter().flat_map(of_kind).collect()
@@ -145,6 +147,13 @@ fn is_left(found: &Found) -> bool {
         (found.kind, found.namespace(), found.name()) == (*kind, namespace, name)
     };
     left_behind(found.namespace()).iter().any(same)
+}
+
+/// Whether OLM installed it: a CRD of OADP's that was brought up to date has our label too, and stays, since OADP needs it.
+fn is_by_olm(found: &Found) -> bool {
+    let labels = found.body["metadata"]["labels"].as_object();
+    let is_olms = |label: &String| label == "olm.managed" || label.starts_with("operators.coreos.com/");
+    labels.is_some_and(|labels| labels.keys().any(is_olms))
 }
 
 /// Already being deleted.
