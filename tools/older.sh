@@ -16,6 +16,10 @@ folder="$cache/older-$(basename "$current")-${kubernetes:-current}${velero:+-$ve
 
 say() { echo "tools: $*" >&2; }
 
+# build.sh has found a toolchain that is recent enough, or fetched one there.
+borrowed="$cache/go-1.26/go/bin"
+[[ ! -x "$borrowed/go" ]] || PATH="$borrowed:$PATH"
+
 # The go.mod of a version, as its registry has it.
 manifest() {
     go mod download -json "$1@v$2" | sed -n 's/^.*"GoMod": "\(.*\)".*$/\1/p'
@@ -46,6 +50,9 @@ build() {
     rm -rf "$work"
 }
 
+# A second one waits, and then finds the folder.
+exec 9>"$cache/older-lock"
+flock 9
 if [[ ! -d "$folder" ]]; then
     partial=$(mktemp -d "$cache/partial-older.XXXXXX")
     trap 'rm -rf "$partial"' EXIT

@@ -288,7 +288,8 @@ pub fn pod_spec(claim: &str) -> Value {
             "name": "main",
             "image": workload_image(),
             // Not every image of busybox has a shell as its entrypoint.
-            "command": ["/bin/sh", "-c", "sleep 1000000"],
+            "command": ["/bin/sh"],
+            "args": ["-c", "sleep 1000000"],
             "volumeMounts": [{ "name": "data", "mountPath": DATA }],
         }],
         "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],

@@ -15,6 +15,7 @@ async fn annotations_and_policy_choose_which_volumes_are_saved() -> Result<()> {
     for name in ["in", "out"] {
         tenant.start_deployment(name, BYTES).await?;
     }
+    let written = [tenant.checksum("in").await?, tenant.checksum("out").await?];
     let (inside, outside) = (tenant.pod_of("in").await?, tenant.pod_of("out").await?);
     let back_up = async |name: &str, code: i32| {
         tenant.cli(&["backup", "create", name, "--wait"]).await?.with_code(code)?;
@@ -43,5 +44,13 @@ async fn annotations_and_policy_choose_which_volumes_are_saved() -> Result<()> {
     assert_eq!(back_up("enforced", 0).await?, "in=Saved out=Saved");
     let page = tenant.cli(&["backup", "describe", "enforced"]).await?.with_code(0)?;
     ensure!(page.contains("defaultVolumesToFsBackup"), "{page}");
+
+    // What a backup says of its claims is what comes back.
+    tenant.lose_namespace_contents().await?;
+    tenant.cli(&["restore", "create", "--from-backup", "enforced", "--wait"]).await?.with_code(0)?;
+    assert_eq!([tenant.checksum("in").await?, tenant.checksum("out").await?], written);
+    tenant.lose_namespace_contents().await?;
+    tenant.cli(&["restore", "create", "--from-backup", "put-in", "--wait"]).await?.with_code(3)?;
+    assert_eq!(tenant.checksum("in").await?, written[0]);
     Ok(())
 }

@@ -45,6 +45,11 @@ async fn comes_back(tenant: &NodeTenant<'_>, written: &str) -> Result<()> {
 #[tokio::test]
 async fn a_backup_goes_on_while_kubelet_restarts() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
+    kubelet_restarts(&cluster).await
+}
+
+/// In whatever way nacre was installed.
+pub(crate) async fn kubelet_restarts(cluster: &NodeCluster) -> Result<()> {
     let tenant = cluster.tenant("kubelet-restarts", "ken").await?;
     tenant.start_deployment("db", BYTES).await?;
     let written = tenant.checksum("db").await?;
@@ -61,6 +66,11 @@ async fn a_backup_goes_on_while_kubelet_restarts() -> Result<()> {
 #[tokio::test]
 async fn a_backup_whose_node_agent_was_killed_never_claims_bytes_it_does_not_have() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
+    node_agent_is_killed(&cluster).await
+}
+
+/// In whatever way nacre was installed.
+pub(crate) async fn node_agent_is_killed(cluster: &NodeCluster) -> Result<()> {
     let tenant = cluster.tenant("agent-killed", "ann").await?;
     tenant.start_deployment("db", BYTES).await?;
     let written = tenant.checksum("db").await?;

@@ -11,7 +11,9 @@ use kube::Api;
 use serde_json::json;
 
 use crate::arriving::{each_is_created_once, meanwhile};
-use crate::disturbed::gone;
+use crate::disturbed::{gone, kubelet_restarts, node_agent_is_killed};
+use crate::failover::leader_is_killed;
+use crate::installed::pods_are_probed_and_limited;
 use crate::upgraded::with_image;
 
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -49,6 +51,7 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
     eventually("doctor to find no problem", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(0))
         .await?;
     a_volume_comes_back(&cluster, "by-helm").await?;
+    disturbed(&cluster, 2).await?;
     // Its last Job lets go of what is in flight.
     let uninstall = async || helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok().map(drop);
     uninstalled_in_flight(&cluster, uninstall, install).await
@@ -87,6 +90,7 @@ async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
     };
     install().await?;
     a_volume_comes_back(&cluster, "by-oadp").await?;
+    disturbed(&cluster, cluster.nacre_pods().await?.len()).await?;
     // Once its pods are gone, the operator lets go of what is in flight, and deletes the Deployment.
     let uninstall = async || {
         ask(false).await?;
@@ -95,6 +99,16 @@ async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
         wait_until("the Deployment to be gone", PATIENCE, deployments, "non-admin-controller", is_gone).await
     };
     uninstalled_in_flight(&cluster, uninstall, install).await
+}
+
+/// What holds for `kubectl nacre install` holds here: probes and limits, the strictest level of Pod Security, and data that
+/// is safe while the leader and the node agent are killed and kubelet restarts.
+async fn disturbed(cluster: &NodeCluster, pods: usize) -> Result<()> {
+    pods_are_probed_and_limited(cluster).await?;
+    // Where there is one pod, another one has to be started first.
+    leader_is_killed(cluster, pods, PATIENCE).await?;
+    node_agent_is_killed(cluster).await?;
+    kubelet_restarts(cluster).await
 }
 
 /// Uninstalls while requests arrive all the time. No request is stuck: a namespace with one that was only just made goes.
