@@ -34,7 +34,7 @@ const FENCE: &str = "bed-fence/";
 const SETTLES: Duration = Duration::from_mins(2);
 
 /// How long the log may lag behind the answers.
-const LAG: Duration = Duration::from_secs(10);
+const LAG: Duration = Duration::from_mins(1);
 
 /// The audit policy: one line per finished request, of writes alone unless reads are wanted too.
 pub(crate) fn policy(reads: bool) -> String {

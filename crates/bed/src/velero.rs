@@ -176,6 +176,10 @@ impl Velero {
         let mut tries = 0;
         loop {
             tries += 1;
+            // What an earlier server found of the location would not show that this one works.
+            let unknown = Patch::Merge(json!({ "status": { "lastValidationTime": null } }));
+            let locations = api(client, &self.namespace, "BackupStorageLocation");
+            locations.patch("default", &PatchParams::default(), &unknown).await?;
             let server = self.program()?.start()?;
             match self.until_available(&server, client).await {
                 Ok(()) => {
@@ -192,7 +196,8 @@ impl Velero {
         let locations = api(client, &self.namespace, "BackupStorageLocation");
         let available =
             wait_until("the default location to be available", TIMEOUT, locations, "default", |location| {
-                (location?.data["status"]["phase"] == "Available").then_some(())
+                let status = &location?.data["status"];
+                (status["phase"] == "Available" && status["lastValidationTime"].is_string()).then_some(())
             });
         server.must_do(available).await
     }

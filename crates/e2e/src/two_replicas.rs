@@ -19,7 +19,7 @@ use crate::{NACRE, Nacre, Tenant, TestCluster, VELERO};
 pub const SECOND: &str = "second";
 /// A lease that is short enough for a story, and long enough for a busy machine.
 pub const BRISK: [(&str, &str); 3] = [
-    ("NACRE_LEASE_DURATION", "3s"),
+    ("NACRE_LEASE_DURATION", "6s"),
     ("NACRE_LEASE_RENEW_PERIOD", "500ms"),
     ("NACRE_LEASE_RETRY_PERIOD", "200ms"),
 ];

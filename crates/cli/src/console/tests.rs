@@ -283,7 +283,7 @@ fn merge(object: &mut Value, change: &Value) {
 /// Waits until a page shows this.
 async fn until_shown(router: &Router, path: &str, cookie: &str, words: &str) -> String {
     let mut last = String::new();
-    for _ in 0..200 {
+    for _ in 0..2400 {
         last = send(router, get(path, cookie)).await.text;
         if last.contains(words) {
             return last;

@@ -27,10 +27,14 @@ async fn tab_knows_what_is_there() -> Result<()> {
     // Names in the namespace of the context, in another, and without those that are there already.
     let mut best = Duration::MAX;
     // A machine that is busy with something else only ever makes it worse.
-    for _ in 0..5 {
+    // Other tests keep the machine busy: one that is fast shows what it costs.
+    for _ in 0..30 {
         let began = Instant::now();
         assert_eq!(asked(&["backup", "describe", ""]).await?, "daily\nweekly\n:4\n");
         best = best.min(began.elapsed());
+        if best < AT_ONCE {
+            break;
+        }
     }
     println!("names are there after {} ms", best.as_millis());
     assert!(best < AT_ONCE, "{best:?}");

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// How long a page may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Keys, by the protocol.
 const TAB: char = '\u{e004}';
 const ENTER: char = '\u{e007}';
@@ -154,9 +154,28 @@ impl Browser<'_> {
         eventually(&format!("{selector} to be clicked"), PATIENCE, work).await
     }
 
+    /// Writes into a field once it is there. A page that follows what happens may replace it just then: nothing was
+    /// written into it yet.
     pub(crate) async fn write(&self, selector: &str, text: &str) -> Result<()> {
-        let element = self.find(selector).await?;
-        self.ask("POST", &format!("/element/{element}/value"), Some(json!({ "text": text }))).await.map(drop)
+        let written = eventually(&format!("{selector} to be there"), PATIENCE, async || {
+            let element = self.find(selector).await?;
+            let path = format!("/element/{element}/value");
+            match self.ask("POST", &path, Some(json!({ "text": text }))).await {
+                Err(error) if error.to_string().starts_with("stale element") => Err(error),
+                written => Ok(written),
+            }
+        });
+        written.await?.map(drop)
+    }
+
+    /// Waits until the browser is at the page with this path.
+    pub(crate) async fn leads_to(&self, path: &str) -> Result<()> {
+        eventually(&format!("the page {path}"), PATIENCE, async || {
+            let url = self.url().await?;
+            ensure!(url.ends_with(path), "the browser is at {url}");
+            Ok(())
+        })
+        .await
     }
 
     /// Presses a key: a character, or one of the protocol's own.

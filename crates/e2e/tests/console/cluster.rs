@@ -55,7 +55,7 @@ pub(crate) async fn laptop(bed: &Bed, namespace: &str, user: Option<&str>) -> Re
     std::fs::write(&kubeconfig, config.to_string())?;
     let program = bed.program(e2e::command_line()?, &name, &kubeconfig).args(["console", "--no-open"]);
     let process = program.start()?;
-    let link = eventually("the console's link", Duration::from_secs(30), async || {
+    let link = eventually("the console's link", Duration::from_mins(2), async || {
         let output = process.output();
         let link = output.lines().find(|line| line.starts_with("http://127.0.0.1:"));
         link.map(str::to_owned).context(output.clone())

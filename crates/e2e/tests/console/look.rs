@@ -50,8 +50,8 @@ async fn busy(tenant: &Tenant<'_>) -> Result<()> {
     play::<NonAdminBackup>(tenant, "before-upgrade", running(40)).await?;
     tenant.back_up("after-upgrade").await?;
     let minutes = |minutes: i64| now + SignedDuration::from_secs(minutes * 60 + 30);
-    let turn = json!({"estimatedQueuePosition": 3, "estimatedStart": minutes(12), "earliestStart": minutes(8),
-        "latestStart": minutes(20)});
+    let turn = json!({"estimatedQueuePosition": 3, "estimatedStart": minutes(17), "earliestStart": minutes(13),
+        "latestStart": minutes(25)});
     let conditions = [("Accepted", "BackupAccepted"), ("WaitingForTurn", "OthersFirst")]
         .map(|(type_, reason)| condition(type_, "True", reason)[0].clone());
     let status = json!({"phase": "New", "queueInfo": turn, "conditions": conditions});

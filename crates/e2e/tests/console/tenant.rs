@@ -41,7 +41,8 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.inspect("3-what-would-happen").await?;
     browser.tabs_to("button[value=create]").await?;
     browser.enter().await?;
-    browser.sees("first").await?;
+    // The page of before has the name, too.
+    browser.leads_to("/ns/browser-shop/backups/first").await?;
     browser.script("window.stayed = true").await?;
     browser.sees("Completed").await?;
     browser.sees("complete, ").await?;

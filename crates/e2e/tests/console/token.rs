@@ -39,7 +39,7 @@ async fn console(bed: &Bed, decoy: &Path) -> Result<(Process, String)> {
     let program = bed.program(e2e::command_line()?, "console-in-cluster", decoy);
     let program = program.args(["console", "--in-cluster", "--bind", &bind, "--api-server", bed.server()]);
     let process = program.args(["--certificate-authority", authority]).start()?;
-    let listens = eventually("the console", Duration::from_secs(30), async || {
+    let listens = eventually("the console", Duration::from_mins(2), async || {
         ensure!(process.output().contains("the console listens"), "{}", process.output());
         Ok(())
     });
@@ -96,7 +96,7 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     // The session ends with the token.
     let accounts: Api<ServiceAccount> = Api::namespaced(bed.client().await?, "browser-token");
     accounts.delete("robot", &DeleteParams::default()).await?;
-    eventually("the token to be rejected", Duration::from_mins(1), async || {
+    eventually("the token to be rejected", Duration::from_mins(3), async || {
         // The page that is open finds out by itself, and is not loaded again.
         let text = browser.text().await?;
         ensure!(text.contains("Signed out") || text.contains("Paste a token of yours"), "{text}");

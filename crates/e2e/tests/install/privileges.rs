@@ -1,7 +1,7 @@
 //! Least privilege, by the API server's audit log: all stories run with every optional feature; each rule of nacre's
 //! roles is used by some request, and no request is forbidden.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -47,7 +47,8 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     policy(&test_cluster, true, false).await?;
     test_cluster.admission().await?;
     test_cluster.record_requesters().await?;
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let [port] = bed::free_ports()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     test_cluster.ask_at(address).await?;
     let webhook = address.to_string();
     let reported = [("WEBHOOK_BIND_ADDRESS", webhook.as_str())];
@@ -69,14 +70,14 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     Box::pin(watched::what_ships_names_what_there_is(&nacre)).await?;
 
     // While nacre is away, everything becomes as the Go controller leaves it, and requests are lost.
-    nacre.process.terminate(Duration::from_secs(15)).await?;
+    nacre.process.terminate(Duration::from_mins(2)).await?;
     drop(nacre);
     as_the_go_controller_leaves_it(&test_cluster, &shop, &location).await?;
     let nacre = test_cluster.start_nacre_in(&way, &reported).await?;
     Box::pin(all_is_taken_over(&test_cluster, &shop, &location, &nacre)).await?;
     privileges_of_view::label(&test_cluster, json!("true")).await?;
     shop.wait("a copy", "kept", |copy: Option<&Backup>| copy.map(|_| ())).await?;
-    nacre.process.terminate(Duration::from_secs(15)).await?;
+    nacre.process.terminate(Duration::from_mins(2)).await?;
     drop(nacre);
 
     let shipped = Rights::shipped(&["nacre.yaml"], ACCOUNT)?;

@@ -127,7 +127,7 @@ pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) 
     test_cluster.bed.velero_stop()?;
     for link in test_cluster.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?.items {
         // Soon, so that this is mirrored first, as any end is.
-        let soon = jiff::Timestamp::now() + Duration::from_secs(3);
+        let soon = jiff::Timestamp::now() + Duration::from_secs(15);
         let over = json!({"expiration": format!("{soon:.0}")});
         test_cluster.bed.velero_status("DownloadRequest", &link.name_any(), over).await?;
     }

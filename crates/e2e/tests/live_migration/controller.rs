@@ -164,7 +164,7 @@ async fn a_contest_is_not_a_write_loop() -> Result<()> {
     for _ in 0..8 {
         change(bed, MIGRATE, &wrong).await?;
         let api = Api::<ClusterRole>::all(bed.client().await?);
-        let outcome = bed::wait_until("a repair", Duration::from_secs(4), api, MIGRATE, |role| {
+        let outcome = bed::wait_until("a repair", Duration::from_secs(20), api, MIGRATE, |role| {
             (role?.rules.as_ref()?.len() == 2).then_some(())
         })
         .await;

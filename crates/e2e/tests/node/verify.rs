@@ -25,7 +25,8 @@ async fn verify_backs_up_loses_and_restores_a_volume_and_says_what_is_wrong_wher
     // Both cleaned up after themselves.
     let namespaces = Api::<Namespace>::all(cluster.site.client().await?);
     let left = namespaces.list(&ListParams::default()).await?.items;
-    let left: Vec<_> = left.iter().map(Namespace::name_any).filter(|name| name.starts_with("nacre-verify-")).collect();
+    let left: Vec<_> =
+        left.iter().map(Namespace::name_any).filter(|name| name.starts_with("nacre-verify-")).collect();
     assert!(left.is_empty(), "{left:?}");
     Ok(())
 }

@@ -97,7 +97,7 @@ async fn c1_c14_a_tenant_brings_a_bucket_and_an_administrator_decides() -> Resul
     test_cluster
         .bed
         .audit()
-        .quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
+        .until_quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
         .await?;
 
     // Revoked: location and key are gone from Velero, and backups say why they cannot start.
@@ -242,14 +242,18 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     // What is forged in the rival's bucket was imported by Velero, and gives nobody a request.
     for forged in ["forged", "unnameable", "copied"] {
         let found = |backup: Option<&Backup>| backup.map(|_| ());
-        bed::wait_until("it to be imported", Duration::from_secs(90), backups.clone(), forged, found).await?;
+        bed::wait_until("it to be imported", Duration::from_mins(3), backups.clone(), forged, found).await?;
     }
-    let reported = nacre.metric("nacre_ignored_backups_total").await?;
-    assert!(reported >= 3.0, "{reported}");
+    bed::eventually("all three to be counted", Duration::from_mins(3), async || {
+        let reported = nacre.metric("nacre_ignored_backups_total").await?;
+        anyhow::ensure!(reported >= 3.0, "{reported}");
+        Ok(())
+    })
+    .await?;
     test_cluster
         .bed
         .audit()
-        .quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
+        .until_quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
         .await?;
     for (tenant, wanted) in [(&shop, &names[..]), (&rival, &["theirs"][..])] {
         let found = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;

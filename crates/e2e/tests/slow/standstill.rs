@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::location::{OPEN, reference};
 
 /// Velero hears so much later that a backup is ready that it has refused it by then.
-const LATE: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(15);
 /// Longer than it takes nacre and Velero to look at the queue again.
 const TIMEOUT: Duration = Duration::from_mins(8);
 
@@ -36,7 +36,9 @@ async fn x7_a_backup_that_velero_refuses_holds_up_nobody_elses_for_long() -> Res
     let spec = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
     shop.create::<NonAdminBackup>("bad", spec).await?;
     shop.backup_starts("bad").await?;
-    let status = json!({"phase": "Unavailable", "lastValidationTime": jiff::Timestamp::now()});
+    // Velero looks at it again a minute after that time.
+    let looked = jiff::Timestamp::now() + Duration::from_mins(5);
+    let status = json!({"phase": "Unavailable", "lastValidationTime": looked});
     test_cluster.bed.velero_status("BackupStorageLocation", &location, status).await?;
     let kubeconfig = test_cluster.bed.service_account_kubeconfig(VELERO, "velero").await?;
     let fault_proxy = FaultProxy::open(&kubeconfig).await?;

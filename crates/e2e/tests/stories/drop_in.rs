@@ -76,7 +76,7 @@ async fn unknown_word(test_cluster: &TestCluster, nacre: &Nacre, shop: &Tenant<'
             && condition::is_true(&status.conditions, condition::QUEUED)
     })
     .await?;
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await?;
     test_cluster
         .bed
         .velero_status("Backup", &reference, json!({"phase": "InProgress", "queuePosition": null}))
@@ -157,7 +157,7 @@ async fn under_oadps_crds_the_conditions_about_volumes_stand_alone() -> Result<(
         "{protected:?}"
     );
     ensure!(status.claims.is_empty() && status.results.is_none(), "the CRD has them: {status:?}");
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await?;
 
     // The same for what comes back: the claim is there, and its data is not in the backup.
     shop.restore("back", "daily").await?;
@@ -171,7 +171,7 @@ async fn under_oadps_crds_the_conditions_about_volumes_stand_alone() -> Result<(
     });
     let restored = restored.await?;
     ensure!(restored.status == "False", "{restored:?}");
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await?;
 
     // The same for when a backup starts that waits for its turn.
     test_cluster.bed.velero_stop()?;

@@ -191,6 +191,8 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         Ok(())
     };
     eventually("the operator to stand aside", TIMEOUT, aside).await?;
+    // What the program writes after it started is over.
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(3)).await?;
     ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
     test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
     deployment(&test_cluster, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;

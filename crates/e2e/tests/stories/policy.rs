@@ -132,7 +132,7 @@ async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result
     // Gone again, and nacre is stopped and started while it is.
     maps.delete("nacre-policy", &DeleteParams::default()).await?;
     wait_until("when it went", SOON, maps.clone(), copy, copied("policy.yaml.vanished")).await?;
-    nacre.process.terminate(Duration::from_secs(15)).await?;
+    nacre.process.terminate(Duration::from_mins(2)).await?;
     drop(nacre);
     let nacre = test_cluster.start_nacre().await?;
     names.push(pending(&shop, "restarted").await?);

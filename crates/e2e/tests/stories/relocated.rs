@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::forged::{genuine_backup, tenant_storage};
 
 const TENANTS: &str = "velero-tenants";
-const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(3);
 
 /// Runs the command line as an administrator.
 async fn nacre(bed: &Bed, args: &[&str]) -> Result<(i32, String)> {

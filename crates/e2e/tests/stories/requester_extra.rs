@@ -16,7 +16,7 @@ use crate::requester::record;
 
 const POLICY: &str = "nacre-requester";
 const LIST: &str = "nacre-requester";
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 pub(crate) const TEAM: &str = "example.com/team";
 /// With what JSON and the policies put between fields.

@@ -149,7 +149,7 @@ async fn extra_fields_while_nacre_is_down(test_cluster: &TestCluster, own: &str)
     }
     let lists = test_cluster.admin::<ConfigMap>().await?;
     lists.delete("nacre-requester", &DeleteParams::default()).await?;
-    eventually("the list to be gone", Duration::from_secs(30), async || {
+    eventually("the list to be gone", Duration::from_mins(2), async || {
         anyhow::Ok(make(Some(&dropped)).await??)
     })
     .await?;

@@ -79,7 +79,7 @@ async fn every_minute_a_backup_is_made_and_the_data_of_old_ones_goes() -> Result
     // What namespaces have used of the queue is written to a ConfigMap now and then.
     let written = written.only(|request| request.resource != "configmaps");
     ensure!(written.is_empty(), "{:#?}", written.tally());
-    nacre.process.terminate(Duration::from_secs(15)).await?;
+    nacre.process.terminate(Duration::from_mins(2)).await?;
     Ok(())
 }
 
@@ -161,6 +161,6 @@ async fn a_leader_that_dies_when_a_run_is_due_leaves_one_run_for_each_time() -> 
     let at_velero = at_velero.list(&ListParams::default()).await?.items.len();
     ensure!(at_velero == runs.len(), "{at_velero} at Velero for {} runs", runs.len());
     only_holders_act(&seen)?;
-    leader.process.terminate(Duration::from_secs(15)).await?;
+    leader.process.terminate(Duration::from_mins(2)).await?;
     Ok(())
 }

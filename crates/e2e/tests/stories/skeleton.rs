@@ -74,7 +74,7 @@ async fn a_tenant_backs_up_and_restores_through_real_velero() -> Result<()> {
     test_cluster
         .bed
         .audit()
-        .quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
+        .until_quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1)))
         .await?;
     assert!(nacre.process.is_running());
     Ok(())

@@ -14,7 +14,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::timeout;
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Tasks that must be among those found, so that a log that says nothing fails. The webhook's listener and server start
 /// only where a webhook is configured and has its certificate.
@@ -94,7 +94,7 @@ async fn a_task_that_panics_ends_the_process_and_is_named() -> Result<()> {
     })
     .await?;
     // So the next one is leader at once.
-    nacre.process.terminate(Duration::from_secs(15)).await?;
+    nacre.process.terminate(TIMEOUT).await?;
     let account = test_cluster.account().await?;
     let panic = async |(number, task): (usize, String)| {
         let environment = [("NACRE_PANIC_TASK", task.as_str()), ("WEBHOOK_BIND_ADDRESS", "127.0.0.1:0")];

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_says_that_nacre_may_not_see_its_namespace_and_heals() -> Result<()> {

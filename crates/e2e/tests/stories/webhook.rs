@@ -83,7 +83,7 @@ async fn f6_a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() 
     ensure!(shop.restore_ends("back").await? == "Completed");
     let details = nacre.details().await?;
     ensure!(!details.contains("webhook"), "{details}");
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(12)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(12)).await?;
 
     // With nacre down it is accepted, without much of a wait; once nacre is back, it is refused by condition.
     drop(nacre);

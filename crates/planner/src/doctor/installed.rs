@@ -123,10 +123,9 @@ impl Sort {
         }
         if !foreign.is_empty() {
             let message = format!("{what} of somebody else lack something nacre uses: {}", some(&foreign));
-            findings.push(area.warning(
-                message,
-                format!("{}, or upgrade whoever made them", oadp::request_crds(seen)),
-            ));
+            findings.push(
+                area.warning(message, format!("{}, or upgrade whoever made them", oadp::request_crds(seen))),
+            );
         }
         if !unread.is_empty() {
             let message = format!("{what} cannot be read: {}", some(&unread));

@@ -255,7 +255,8 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     // What OLM brought is OADP's, also if somebody applied our CRD over it, which adds our label.
     for label in ["olm.managed", "operators.coreos.com/oadp-operator.openshift-adp"] {
         let mut found = found.clone();
-        let dpas = found.iter_mut().find(|one| one.name().starts_with("dataprotectionapplications.")).unwrap();
+        let dpas =
+            found.iter_mut().find(|one| one.name().starts_with("dataprotectionapplications.")).unwrap();
         dpas.body["metadata"]["labels"][label] = json!("");
         let decision = uninstall::decide(&uninstall::Observed { found: &found, ..all });
         let deleted: Vec<_> = decision.plan.actions.iter().map(shown).collect();
@@ -266,7 +267,8 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
 
 #[test]
 fn the_crds_of_requests_can_be_had_without_oadps_own() {
-    let names = |objects: &[crate::Object]| objects.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
+    let names =
+        |objects: &[crate::Object]| objects.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
     let (all, requests) = (names(&definitions()), names(&request_definitions()));
     let left_out: Vec<_> = all.iter().filter(|name| !requests.contains(name)).collect();
     assert_eq!(left_out, ["dataprotectionapplications.oadp.openshift.io"]);

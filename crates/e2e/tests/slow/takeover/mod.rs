@@ -341,7 +341,7 @@ async fn what_the_go_controller_left_is_taken_over_finished_or_half_way() -> Res
     }
     let copy = test_cluster.admin::<Secret>().await?.get(&nacuuid("bucket", 1)).await?;
     ensure!(copy.data.unwrap_or_default().keys().collect::<Vec<_>>() == ["cloud"]);
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await?;
 
     // The one that was pending is approved by the name it has, and what is in the other's storage can be restored.
     test_cluster.decide(&nacuuid("hoped", 2), "approve").await?;

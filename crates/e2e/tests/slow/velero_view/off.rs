@@ -79,7 +79,7 @@ async fn it_costs_nothing_where_it_is_off_and_one_write_for_each_change_where_it
         (copy?.phase() == "InProgress").then_some(())
     })
     .await?;
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(2)).await?;
     let mark = test_cluster.bed.audit().mark().await?;
     for done in 1..=5 {
         let progress = json!({"progress": {"itemsBackedUp": done, "totalItems": 5}});

@@ -119,7 +119,7 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
     let (text, _) = everything(&test_cluster, "shop").await?;
     ensure!(!text.contains("rival"), "something of another tenant's is in {text}");
 
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(2)).await?;
 
     // Deleted with Velero's command line, the data goes; what is left vanishes with the label.
     hands.sees(&["backup", "delete", "daily", "--confirm"]).await?;

@@ -190,7 +190,8 @@ impl Fenced {
     /// The same around what Velero imports from tenants' storage.
     pub(crate) async fn take_imports_fence_away(&self) -> Result<()> {
         let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(self.client.clone());
-        for name in ["nacre-tenant-backups", "nacre-tenant-volumes"] {
+        // The one that is probed goes last.
+        for name in ["nacre-tenant-volumes", "nacre-tenant-backups"] {
             bindings.delete(name, &DeleteParams::default()).await?;
         }
         let velero = self.cluster.bed.service_account_client(VELERO, "velero").await?;

@@ -41,7 +41,7 @@ use crate::imported::forget_looks;
 const SLICE: std::ops::Range<u64> = 0..8;
 
 /// How long Velero may take for one restore before it counts as stuck.
-const STUCK: Duration = Duration::from_mins(1);
+const STUCK: Duration = Duration::from_mins(3);
 
 /// Which seeds: `SEEDS=FIRST..END`, if that is set.
 fn seeds() -> Option<std::ops::Range<u64>> {
