@@ -18,8 +18,16 @@ const RESTORE: [&str; 5] = ["restore", "create", "--from-backup", "one", "--wait
 
 /// Backs up, loses and restores everything of a tenant.
 async fn lost_and_restored(tenant: &NodeTenant<'_>) -> Result<()> {
+    lost_and_restored_by(tenant, async || tenant.cli(&BACK_UP).await?.with_code(0)).await.map(drop)
+}
+
+/// The same, with a backup made in this way. Returns what the backup printed.
+async fn lost_and_restored_by(
+    tenant: &NodeTenant<'_>,
+    back_up: impl AsyncFn() -> Result<String>,
+) -> Result<String> {
     let began = Instant::now();
-    tenant.cli(&BACK_UP).await?.with_code(0)?;
+    let printed = back_up().await?;
     let backed_up = began.elapsed();
     tenant.lose_namespace_contents().await?;
     let began = Instant::now();
@@ -29,7 +37,8 @@ async fn lost_and_restored(tenant: &NodeTenant<'_>) -> Result<()> {
         "{name}: backup {:.0} s, restore {:.0} s",
         backed_up.as_secs_f64(),
         began.elapsed().as_secs_f64()
-    ))
+    ))?;
+    Ok(printed)
 }
 
 #[tokio::test]
@@ -76,9 +85,15 @@ async fn a_file_of_one_gibibyte_comes_back() -> Result<()> {
         })
         .await
     };
-    let (restored, looked) = tokio::join!(lost_and_restored(&tenant), look);
-    restored?;
+    // In a terminal, the line that follows the backup shows the same.
+    let typed = format!("stty cols 120 rows 30; kubectl nacre {}", BACK_UP.join(" "));
+    let back_up = async || tenant.type_and_confirm(&typed).await?.with_code(0);
+    let (restored, looked) = tokio::join!(lost_and_restored_by(&tenant, back_up), look);
     looked?;
+    let printed = restored?;
+    let frames = printed.split(['\r', '\n']).filter(|frame| frame.contains(" of 1 GiB of volume data"));
+    let rated = frames.clone().filter(|frame| frame.contains("/s")).count();
+    ensure!(rated > 0, "no bytes and rate in {} frames: {printed:?}", frames.count());
     assert_eq!(tenant.shell("db", "stat -c %s /data/bytes").await?.trim(), (1u64 << 30).to_string());
     assert_eq!(tenant.checksum("db").await?, written);
     Ok(())
