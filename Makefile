@@ -40,7 +40,7 @@ test: tools lint build ## Run every test but the slowest: unit, property, real A
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target stories cli-attacks console kubevirt slow units \
 	  SKIP="$(SKIP_LONG)$(if $(BRIEF), $(ONLY_CI_SLOW))" \
-	  $(if $(BRIEF),SKIP_STORIES="$(ONLY_CI_STORIES)" SKIP_KUBEVIRT="$(ONLY_CI_KUBEVIRT)")
+	  $(if $(BRIEF),SKIP_STORIES="$(ONLY_CI_STORIES)" SKIP_KUBEVIRT="$(ONLY_CI_KUBEVIRT)" SKIP_CONSOLE="$(ONLY_CI_CONSOLE)")
 	@$(IF_NODE) then \
 	  $(MAKE) --no-print-directory node $(if $(BRIEF),SKIP_NODE="$(ONLY_CI_NODE)" SKIP_BED="$(ONLY_CI_BED)"); \
 	else \
@@ -59,7 +59,7 @@ LEFT_OUT = "--package e2e --test stories -- $(call named,$(ONLY_CI_STORIES))" \
   "--package e2e --test slow -- $(call named,$(ONLY_CI_SLOW))" \
   "--package e2e --test node -- $(call named,$(ONLY_CI_NODE))" \
   "$(UNITS) --test node -- $(call named,$(ONLY_CI_BED))" \
-  "--package e2e --test load --test speed --" "--package e2e --test console -- many::"
+  "--package e2e --test load --test speed --" "--package e2e --test console -- many:: $(call named,$(ONLY_CI_CONSOLE))"
 named = $(filter-out --skip,$(1))
 
 .PHONY: long
@@ -82,6 +82,7 @@ SKIP_LONG_NODE := --skip choices:: --skip console:: --skip damaged:: --skip demo
 ONLY_CI_STORIES := --skip every_minute --skip admission:: --skip bomb:: --skip csi:: --skip dedicated:: --skip demo:: --skip downloads:: --skip drop_in:: --skip fence:: --skip forged:: --skip imported:: --skip killed:: --skip on_oadp:: --skip operator:: --skip relocated:: --skip requester:: --skip requester_exact:: --skip requester_extra:: --skip requester_robots:: --skip requester_rules:: --skip requester_webhook:: --skip results:: --skip siege:: --skip snapshot_classes:: --skip turns::
 ONLY_CI_KUBEVIRT := --skip guard:: --skip upgrade:: --skip who_can:: --skip privileges:: --skip privileges_of_live_migration:: --skip privileges_of_operator:: --skip privileges_of_view:: --skip values::
 ONLY_CI_SLOW := --skip location:: --skip native_snapshots:: --skip rejected_writes:: --skip standstill:: --skip velero_view::
+ONLY_CI_CONSOLE := --skip hostile:: --skip look:: --skip progress:: --skip replace:: --skip schedules::
 ONLY_CI_NODE := --skip overwritten:: --skip stuck:: --skip a_claim_that_no_pod_mounts --skip a_claim_whose_volume_is_a_folder
 ONLY_CI_BED := --skip bytes_in_a_volume --skip kept_in_the_background
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
@@ -106,7 +107,7 @@ kubevirt:
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
-	  RUST_TEST_THREADS=4 cargo test --package e2e --test console -- $(CONSOLE); \
+	  RUST_TEST_THREADS=4 cargo test --package e2e --test console -- $(CONSOLE) $(SKIP_CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \
 	fi

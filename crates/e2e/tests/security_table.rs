@@ -27,13 +27,14 @@ const END: &str = "<!-- end of the scenarios -->";
 const OTHER_PROGRAMS: [(&str, &str); 2] = [("load", "long::"), ("outages", "main::")];
 
 /// Variables of the Makefile with what `make test` leaves out, the folder of these tests, and what runs them.
-const SKIPPED: [(&str, &str, &str); 7] = [
+const SKIPPED: [(&str, &str, &str); 8] = [
     ("SKIP_LONG", "slow", LONG),
     ("SKIP_LONG_NODE", "node", LONG),
     ("ONLY_CI_STORIES", "stories", ONLY_CI),
     ("ONLY_CI_KUBEVIRT", "live_migration", ONLY_CI),
     ("ONLY_CI_KUBEVIRT", "install", ONLY_CI),
     ("ONLY_CI_SLOW", "slow", ONLY_CI),
+    ("ONLY_CI_CONSOLE", "console", ONLY_CI),
     ("ONLY_CI_NODE", "node", ONLY_CI),
 ];
 const LONG: &str = "make long";
