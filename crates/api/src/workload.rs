@@ -62,7 +62,7 @@ pub struct ClaimPhase {
 #[resource(inherit = PersistentVolume)]
 #[serde(default)]
 pub struct Volume {
-    /// Its name.
+    /// Its name and labels.
     pub metadata: ObjectMeta,
     /// Where the data is.
     pub spec: VolumeSpec,

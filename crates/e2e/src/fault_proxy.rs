@@ -27,7 +27,7 @@ const LARGEST: usize = 4 << 20;
 /// How long a line hangs before it is cut: long enough that others go by.
 const HANGS: Duration = Duration::from_secs(2);
 
-/// A tap, listening.
+/// The proxy, listening.
 pub struct FaultProxy {
     line: Arc<Line>,
     address: SocketAddr,
@@ -39,7 +39,7 @@ struct Line {
     left: AtomicUsize,
     /// Which writes count: those with this in their path or body.
     about: Mutex<String>,
-    /// Told when it falls silent.
+    /// Notified when it falls silent.
     silent: Notify,
     /// The sorts of writes of which the first met a conflict that nobody made, if that is wanted.
     contradicted: Mutex<Option<HashSet<String>>>,
@@ -70,16 +70,16 @@ impl FaultProxy {
         Ok(Self { line, address })
     }
 
-    /// Writes a kubeconfig file that leads through the tap.
+    /// Writes a kubeconfig file that leads through the proxy.
     pub fn kubeconfig(&self, folder: &Path) -> Result<PathBuf> {
-        let path = folder.join(format!("tap-{}.kubeconfig", self.address.port()));
+        let path = folder.join(format!("fault-proxy-{}.kubeconfig", self.address.port()));
         let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "tap",
-            "clusters": [{"name": "tap", "cluster": {"server": format!("http://{}", self.address)}}],
-            "users": [{"name": "tap", "user": {}}],
-            "contexts": [{"name": "tap", "context": {"cluster": "tap", "user": "tap"}}],
+            "apiVersion": "v1", "kind": "Config", "current-context": "fault-proxy",
+            "clusters": [{"name": "fault-proxy", "cluster": {"server": format!("http://{}", self.address)}}],
+            "users": [{"name": "fault-proxy", "user": {}}],
+            "contexts": [{"name": "fault-proxy", "context": {"cluster": "fault-proxy", "user": "fault-proxy"}}],
         });
-        std::fs::write(&path, config.to_string()).context("writing the tap's kubeconfig")?;
+        std::fs::write(&path, config.to_string()).context("writing the proxy's kubeconfig")?;
         Ok(path)
     }
 

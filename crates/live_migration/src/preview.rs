@@ -30,7 +30,7 @@ pub struct Loss {
 
 /// Rights that stay although the roles shrink, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct KeptAccess {
     /// The subject.
     pub who: Who,
     /// The scope.
@@ -62,9 +62,9 @@ pub struct Preview {
     /// Who loses what.
     pub losses: Vec<Loss>,
     /// Who keeps what.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptAccess>,
     /// Who comes into a right, because a binding waits for the role.
-    pub gains: Vec<Kept>,
+    pub gains: Vec<KeptAccess>,
     /// Roles of single namespaces to look at.
     pub own_roles: Vec<OwnRole>,
     /// Commands that grant the permission again to everybody who loses it.
@@ -149,10 +149,10 @@ pub fn without(rbac: &Rbac, names: &[&str]) -> Rbac {
     Rbac { cluster_roles: aggregate::settle(&left), ..rbac.clone() }
 }
 
-fn grouped(rights: &[&Right]) -> Vec<Kept> {
-    let mut found: BTreeMap<(&Who, &Scope), Kept> = BTreeMap::new();
+fn grouped(rights: &[&Right]) -> Vec<KeptAccess> {
+    let mut found: BTreeMap<(&Who, &Scope), KeptAccess> = BTreeMap::new();
     for right in rights {
-        let kept = found.entry((&right.who, &right.scope)).or_insert_with(|| Kept {
+        let kept = found.entry((&right.who, &right.scope)).or_insert_with(|| KeptAccess {
             who: right.who.clone(),
             scope: right.scope.clone(),
             keeps: Vec::new(),

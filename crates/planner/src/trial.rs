@@ -28,7 +28,7 @@ pub struct Observed {
     pub locations: Vec<NonAdminBackupStorageLocation>,
     /// All schedules.
     pub schedules: Vec<NonAdminSchedule>,
-    /// The time.
+    /// When the policy is tried.
     pub now: Timestamp,
 }
 

@@ -52,7 +52,7 @@ impl<'a> Stage<'a> {
             () = self.fault_proxy.silent() => {}
             ended = end => ended?,
         }
-        // The end may be seen before the tap has heard that the last write went through.
+        // The end may be seen before the proxy has heard that the last write went through.
         let died = timeout(Duration::from_millis(500), self.fault_proxy.silent()).await.is_ok();
         self.nacre.process.kill().await?;
         self.fault_proxy.relent();

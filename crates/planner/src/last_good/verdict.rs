@@ -30,7 +30,7 @@ pub struct Seen<'a> {
     pub claims: Option<&'a [String]>,
     /// The schedules of the namespace.
     pub schedules: &'a [NonAdminSchedule],
-    /// The time.
+    /// When this is judged: how old a backup is depends on it.
     pub now: Timestamp,
 }
 

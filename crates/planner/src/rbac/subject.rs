@@ -28,7 +28,7 @@ pub enum Who {
 /// A request's identity, as the API server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The name.
+    /// `ada`, or `system:serviceaccount:NAMESPACE:NAME`.
     pub user: String,
     /// The groups.
     pub groups: Vec<String>,

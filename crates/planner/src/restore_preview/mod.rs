@@ -36,7 +36,7 @@ pub struct Item {
     pub kind: String,
     /// The namespace; none if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// The name.
+    /// The name, as it is in the backup.
     pub name: String,
 }
 
@@ -147,7 +147,7 @@ pub enum Effect {
 pub struct ObjectPreview {
     /// The group-resource, or the kind if the cluster does not serve it.
     pub resource: String,
-    /// The name.
+    /// The name that it would have in the namespace.
     pub name: String,
     /// What happens.
     #[serde(flatten)]

@@ -15,7 +15,7 @@ use jiff::{Timestamp, Zoned};
 /// A finished run, as far as retention is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Its name.
+    /// The name of its NonAdminBackup.
     pub name: String,
     /// The time it is a backup of.
     pub time: Timestamp,

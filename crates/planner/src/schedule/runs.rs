@@ -75,7 +75,7 @@ fn is_over(restore: &api::NonAdminRestore) -> bool {
 }
 
 impl Run {
-    /// Its name.
+    /// The name of its NonAdminBackup.
     pub fn name(&self) -> &str {
         self.backup.metadata.name.as_deref().unwrap_or_default()
     }

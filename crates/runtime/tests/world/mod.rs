@@ -36,7 +36,7 @@ pub(crate) use trace::{long, short};
 /// Where Velero and the administrators are.
 pub(crate) const ADMIN: &str = "velero";
 
-/// The cluster.
+/// A cluster in memory: its objects, Velero, nacre, and the clock.
 #[derive(Clone)]
 pub(crate) struct World {
     objects: BTreeMap<Key, Stored>,

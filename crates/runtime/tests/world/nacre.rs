@@ -30,7 +30,7 @@ pub(super) struct Nacre {
     /// The last object that was deleted.
     pub(super) last_gone: Option<Stored>,
     pub(super) down: bool,
-    /// Not zero while what happens belongs to something else that is taped, or is nacre's own doing.
+    /// Not zero while what happens belongs to something else that is recorded, or is nacre's own doing.
     pub(super) acting: u32,
     /// How many writes it has made.
     writes: usize,
@@ -189,7 +189,7 @@ impl World {
         self.rest();
     }
 
-    /// The time.
+    /// The simulated clock.
     pub(crate) fn clock(&self) -> jiff::Timestamp {
         self.now
     }

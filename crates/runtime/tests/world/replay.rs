@@ -62,7 +62,7 @@ pub(super) enum Op {
 }
 
 impl World {
-    /// Begins a tape.
+    /// Begins a recording.
     pub(super) fn recording(&mut self) {
         self.recording.0 = crate::RECORDED.then(Vec::new);
     }
@@ -72,7 +72,7 @@ impl World {
         self.recording.0 = None;
     }
 
-    /// Tapes what happens from outside.
+    /// Records what happens from outside.
     pub(super) fn note(&mut self, op: impl FnOnce() -> Op) {
         if self.nacre.acting == 0
             && let Some(recording) = &mut self.recording.0
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Does something that belongs to what was just taped.
+    /// Does something that belongs to what was just recorded.
     pub(super) fn within<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         self.nacre.acting += 1;
         let done = act(self);
@@ -143,7 +143,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Plays a tape under the faults of one seed.
+/// Replays a recording under the faults of one seed.
 struct Player {
     split: Split,
     seed: u64,
