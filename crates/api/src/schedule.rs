@@ -30,7 +30,7 @@ use crate::{Duration, Phase, Retention};
 pub struct NonAdminScheduleSpec {
     /// When to run: five fields of cron (minute, hour, day of month, month, day of week), or @hourly, @daily, @weekly,
     /// @monthly, @yearly, or @every with a duration such as @every 6h. H in place of a number lets nacre choose one for
-    /// this namespace. CRON_TZ= in front names a time zone; without one it is UTC.
+    /// this namespace, H(1-5) one of a range, and H/15 is every 15 from one on. CRON_TZ= in front names a time zone; without one it is UTC.
     pub schedule: String,
     /// What to back up and how.
     pub template: ScheduleTemplate,

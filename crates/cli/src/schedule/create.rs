@@ -25,6 +25,7 @@ use crate::{
   kubectl nacre schedule create nightly --schedule @daily --dry-run -o yaml > nightly.yaml
 
 H in place of a number lets nacre choose one for the namespace, so that not everybody starts at once.
+H(1-5) is one of a range, H/15 every 15 from one on.
 Without any --keep flag, each backup is kept for its --ttl. The last good backup is never deleted.")]
 pub(super) struct Create {
     /// Name of the schedule.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::velero::BackupSpec;
 use api::{NonAdminSchedule, Retention};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,8 +14,11 @@ use super::{Observed, retention, run};
 use crate::policy::RetentionBounds;
 use crate::{Policy, Refusal, backup};
 
-/// How many runs are looked at for their distance, and how many parts of days for the time of day.
+/// How many runs are looked at for their distance, if these are more than those of a day, and how many parts of days for the
+/// time of day.
 const LOOK_AHEAD: usize = 64;
+/// How many days with runs are looked at for whether one follows another: more than a year of them.
+const DAYS_AHEAD: usize = 400;
 
 /// The times of a schedule, or why they cannot be read.
 pub fn times(
@@ -132,17 +136,47 @@ fn never_due(times: &Times, now: Timestamp) -> Option<Refusal> {
 
 fn too_often(times: &Times, policy: &Policy, from: Timestamp) -> Option<Refusal> {
     let least = policy.schedules.min_interval()?;
-    let runs: Vec<_> = times.cron.after(from).take(LOOK_AHEAD).collect();
+    let day = from.checked_add(SignedDuration::from_hours(25)).unwrap_or(from);
+    let runs = times.cron.after(from).enumerate().take_while(|(at, due)| *at < LOOK_AHEAD || *due <= day);
+    let runs: Vec<_> = runs.map(|(_, due)| due).collect();
     let between = |pair: &[Timestamp]| pair[1].duration_since(pair[0]).unsigned_abs();
     let is_short =
         |pair: &&[Timestamp]| between(pair) + clocks_change(times.cron.zone(), pair[0], pair[1]) < least;
-    let short = runs.windows(2).find(is_short).map(between)?;
+    let short =
+        runs.windows(2).find(is_short).map(between).or_else(|| over_midnight(&times.cron, from, least))?;
     let message = format!(
         "two runs are only {}s apart; the administrator requires at least {} between them",
         short.as_secs(),
         policy.schedules.min_interval
     );
     Some(Refusal::new("spec.schedule", message))
+}
+
+/// The time from the last run of a day to the first of the next, if that is too short and some day follows another one. All
+/// days have the same times, but which days these are may repeat itself only after months: `*/2` has the 31st and the 1st.
+fn over_midnight(cron: &Cron, from: Timestamp, least: Duration) -> Option<Duration> {
+    if !cron.has_days() {
+        return None;
+    }
+    let zone = cron.zone();
+    let second = SignedDuration::from_secs(1);
+    let first_from = |day: Date| cron.next(day.to_zoned(zone.clone()).ok()?.timestamp() - second);
+    let date = |at: Timestamp| at.to_zoned(zone.clone()).date();
+    let mut day = date(cron.next(from)?);
+    let (first, end) = (first_from(day)?, day.tomorrow().ok()?.to_zoned(zone.clone()).ok()?.timestamp());
+    let last = cron.latest(first - second, end - second)?;
+    let short = SignedDuration::from_hours(24) - last.duration_since(first);
+    if short.unsigned_abs() + clocks_change(zone, first, last) >= least {
+        return None;
+    }
+    for _ in 0..DAYS_AHEAD {
+        let next = date(first_from(day.tomorrow().ok()?)?);
+        if next == day.tomorrow().ok()? {
+            return Some(short.unsigned_abs());
+        }
+        day = next;
+    }
+    None
 }
 
 /// By how much clocks change between two runs, or shortly before the first of them: a run at a time that does not exist on

@@ -116,7 +116,8 @@ pub fn finished(backup: &NonAdminBackup) -> Option<retention::Finished> {
 pub(crate) fn interval(schedule: &NonAdminSchedule) -> Option<SignedDuration> {
     let (spec, status) = (&schedule.spec, schedule.status.as_ref());
     let created = schedule.metadata.creation_timestamp.as_ref()?.0;
-    // What H stands for makes no difference.
+    // What H stands for makes little difference: between two of its times there is always the same step, but for a last
+    // shorter one.
     let setting = cron::Setting { time_zone: spec.time_zone.as_deref(), hashed: "", anchor: created };
     let cron = cron::Cron::read(&spec.schedule, &setting).ok().filter(|_| spec.paused != Some(true))?;
     let last = status.and_then(|status| status.last_due.as_ref()).map_or(created, |last| last.0);

@@ -431,6 +431,11 @@ fn the_shortest_interval_holds_but_for_the_change_of_clocks() {
     assert!(!accepted("1h", "*/59 * * * *", "UTC"));
     assert!(!accepted("24h", "0 */23 * * *", "UTC"));
     assert!(accepted("1h", "0 * * * *", "Europe/Berlin"));
+    // 23:59 and 00:00, but only on the 31st and the 1st; and where no day follows another.
+    assert!(!accepted("50m", "0,59 0,23 */2 * *", "UTC"));
+    assert!(accepted("50m", "0,59 0,23 2-30/2 * *", "UTC"));
+    assert!(accepted("6h", "@every 7h", "UTC"), "it has other times on each day");
+    assert!(!accepted("10m", "0,13,26,39,55 0-21,22,23 * * *", "UTC"), "five minutes from hour to hour");
     // The day in spring has 23 hours, and a run at 02:30 is later on it.
     for cron in ["0 2 * * *", "30 2 * * *", "0 12 * * *"] {
         assert!(accepted("24h", &cron.replace("* * *", "* 3,4 *"), "Europe/Berlin"), "{cron}");

@@ -239,7 +239,7 @@ pub(in crate::console) async fn form(
                 input type="text" id="schedule" name="schedule" required list="usual" autocomplete="off" spellcheck="false"
                     value=(if given("schedule").is_empty() { USUAL[0].0 } else { given("schedule") });
                 datalist id="usual" { @for (value, words) in USUAL { option value=(value) { (words) } } }
-                p.hint { "H lets nacre choose a number for the namespace, so that not everybody starts at once." }
+                p.hint { "H lets nacre choose a number for the namespace, so that not everybody starts at once; H(1-5) is one of a range." }
                 label for="zone" { "Time zone " span.hint { "such as Europe/Berlin; default: UTC" } }
                 input type="text" id="zone" name="zone" value=(given("zone")) autocomplete="off" spellcheck="false";
                 fieldset {

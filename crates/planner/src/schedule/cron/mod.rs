@@ -2,8 +2,8 @@
 //!
 //! Everything that Go's robfig/cron accepts with `ParseStandard` is accepted and means the same (`fields`), with two
 //! differences on purpose: when clocks change (`zone`), and `@every` with a duration of 0 or less, or a list without
-//! anything in it, is refused: to robfig/cron these are every second, and never. `H`, `L`, `W` and `#` are accepted too,
-//! as the library `cronexpr` reads them.
+//! anything in it, is refused: to robfig/cron these are every second, and never. `H` is accepted too, as Jenkins reads it,
+//! and `L`, `W` and `#` as the library `cronexpr` does.
 
 mod fields;
 #[cfg(test)]
@@ -50,7 +50,7 @@ struct Fields {
     times: Crontab,
     /// Whether any hour will do, so that an hour that exists twice counts twice.
     any_hour: bool,
-    /// Whether nacre chose a number for the namespace.
+    /// Whether nacre chose the minute for the namespace.
     hashed: bool,
 }
 
@@ -154,7 +154,13 @@ impl Cron {
         &self.zone
     }
 
-    /// Whether its times differ between namespaces or schedules already, so that there is no need to spread them.
+    /// Whether it is due at the same times on all its days.
+    pub(crate) fn has_days(&self) -> bool {
+        matches!(self.rule, Rule::Fields(_))
+    }
+
+    /// Whether its starts differ between namespaces or schedules already, by minutes at least, so that there is no need to
+    /// spread them.
     pub fn is_spread(&self) -> bool {
         match &self.rule {
             Rule::Every(..) => true,
@@ -192,9 +198,10 @@ fn read_fields(text: &str, hashed: &str) -> Result<Fields, String> {
         let words = WORDS.map(|(word, _)| word).join(", ");
         return Err(format!("{text:?} is not known; {words} and @every with a duration are"));
     }
-    let fields::Normal { text: plain, any_hour, hashed: is_hashed } = fields::normal(text)?;
+    let fields::Normal { text: plain, any_hour, hashed: is_hashed } = fields::normal(text, hashed)?;
     let mut options = ParseOptions::default();
     options.fallback_timezone_option = FallbackTimezoneOption::UTC;
+    // For an `H` next to `L`, `W` or `#` in one field, which is left to the library.
     options.hashed_value = Some(hash(hashed.as_bytes()));
     let times = parse_crontab_with(&plain, options).map_err(|error| {
         let why = error.to_string();

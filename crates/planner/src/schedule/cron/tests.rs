@@ -118,15 +118,76 @@ fn h_is_chosen_by_the_namespace_and_stays() {
 }
 
 #[test]
-fn an_h_in_the_name_of_a_day_chooses_nothing() {
+fn starts_are_spread_unless_the_minute_differs_between_namespaces() {
     for (text, is_spread) in [
+        ("H 0 * * *", true),
+        ("H/15 * * * *", true),
+        ("H(0-4) 0 * * *", true),
+        ("H 0 * * THU#2", true),
         ("0 0 * * THU#2", false),
         ("0 0 * * thu#2", false),
-        ("H 0 * * THU#2", true),
-        ("0 H(1-5) L * *", true),
+        ("0 H(1-5) L * *", false),
+        ("0 0 * * H", false),
+        ("H(0-0) 0 * * *", false),
+        ("H/1 0 * * *", false),
+        ("0,H 0 * * *", false),
+        (",H, 0 * * *", true),
     ] {
         assert_eq!(cron(text).is_spread(), is_spread, "{text}");
     }
+}
+
+/// `H` in a field, for many namespaces: for each the numbers that it stands for.
+fn chosen(field: &str, shown: std::ops::Range<usize>, many: usize) -> Vec<Vec<u32>> {
+    let of = |uid: u32| {
+        let cron = Cron::read(field, &Setting { hashed: &uid.to_string(), ..setting(None) }).unwrap();
+        let due: Vec<_> = cron.after("2025-12-31T23:59:59Z".parse().unwrap()).take(many).collect();
+        due.iter().map(|due| due.to_string()[shown.clone()].parse().unwrap()).collect()
+    };
+    (0..200).map(of).collect()
+}
+
+#[test]
+fn h_takes_a_range_and_a_step_as_in_jenkins() {
+    let first = |of: &[Vec<u32>]| of.iter().map(|one| one[0]).collect::<std::collections::BTreeSet<_>>();
+    let quarters = chosen("H/15 * * * *", 14..16, 4);
+    assert_eq!(first(&quarters), (0..15).collect());
+    for one in &quarters {
+        assert_eq!(one, &[one[0], one[0] + 15, one[0] + 30, one[0] + 45]);
+    }
+    assert_eq!(first(&chosen("0 H(1-5) * * *", 11..13, 1)), (1..=5).collect());
+    let thirds = chosen("H(0-29)/10 * * * *", 14..16, 4);
+    assert_eq!(first(&thirds), (0..10).collect());
+    for one in &thirds {
+        assert_eq!(one, &[one[0], one[0] + 10, one[0] + 20, one[0]], "nothing after minute 29");
+    }
+    let days = chosen("0 0 H * *", 8..10, 12);
+    assert_eq!(first(&days), (1..=28).collect(), "a day that every month has");
+    assert!(days.iter().all(|one| one.iter().all(|day| *day == one[0])));
+    let once = chosen("H/90 * * * *", 14..16, 2);
+    assert!(once.iter().all(|one| one[0] == one[1]), "a step longer than the range chooses one");
+    assert!(first(&once).len() > 50, "of all sixty minutes");
+    for refused in [
+        "H(5-70) * * * *",
+        "H(5-1) * * * *",
+        "H/0 * * * *",
+        "H(5) * * * *",
+        "H5 * * * *",
+        "H- * * * *",
+        "H(0-4294967295) * * * *",
+        "H/4294967296 * * * *",
+    ] {
+        let refused = Cron::read(refused, &setting(None)).map(|_| ()).unwrap_err();
+        assert!(matches!(&refused, Unreadable::Expression(why) if why.contains(';')), "{refused}");
+    }
+}
+
+#[test]
+fn h_in_one_field_says_nothing_about_another() {
+    let minutes = chosen("H H * * *", 14..16, 1);
+    let hours = chosen("H H * * *", 11..13, 1);
+    let both: std::collections::BTreeSet<_> = minutes.iter().zip(&hours).collect();
+    assert!(both.len() > 150, "{} times for 200 namespaces", both.len());
 }
 
 #[test]
