@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
-use planner::install::uninstall::{FINALIZERS, left_behind};
+use planner::install::uninstall::{FINALIZERS, left_behind, unfenced};
 use planner::install::{
     CONTROLLER, DEPLOYMENT, Found, KINDS, LEASE, LEASE_NAMESPACE, LEASE_SECRET, OPERATOR, RECORD, SINCE_1_36,
     Settings, VeleroFound, objects, recorder,
@@ -292,7 +292,7 @@ pub async fn kept(
     let mut kept = Vec::new();
     if !definitions_too {
         for kind in REQUESTS {
-            let number = count(client, kind, "").await?;
+            let number = count(client, kind, "", None).await?;
             if number > 0 {
                 kept.push(format!("{number} {} of tenants", kind.plural()));
             }
@@ -300,11 +300,13 @@ pub async fn kept(
         kept.push("nacre's CRDs; --crds removes them, and every request with them".to_owned());
     }
     for kind in [Kind::Backup, Kind::Restore, Kind::BackupStorageLocation] {
-        let number = count(client, kind, namespace).await?;
+        let number = count(client, kind, namespace, None).await?;
         if number > 0 {
             kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
         }
     }
+    let tenants = Some(labels::NABSL_NACUUID);
+    kept.extend(unfenced(count(client, Kind::BackupStorageLocation, namespace, tenants).await?, namespace));
     if crate::live_migration::is_configured(client).await? {
         kept.push("KubeVirt roles, grants and guard, which are not maintained any more".to_owned());
     }
@@ -330,9 +332,18 @@ pub async fn requests(client: &Client) -> Result<(Vec<(Kind, usize)>, usize), ku
     Ok((kinds.collect(), places.len()))
 }
 
-async fn count(client: &Client, kind: Kind, namespace: &str) -> Result<i64, kube::Error> {
-    let one = ListParams::default().limit(1);
-    let request = path(kind, namespace).list(&one).map_err(kube::Error::BuildRequest)?;
+async fn count(
+    client: &Client,
+    kind: Kind,
+    namespace: &str,
+    label: Option<&str>,
+) -> Result<i64, kube::Error> {
+    // The API server counts the rest only where nothing is selected.
+    let which = match label {
+        Some(label) => ListParams::default().labels(label),
+        None => ListParams::default().limit(1),
+    };
+    let request = path(kind, namespace).list(&which).map_err(kube::Error::BuildRequest)?;
     match client.request::<Value>(request).await {
         Ok(list) => {
             let shown = list["items"].as_array().map_or(0, Vec::len);

@@ -2,11 +2,12 @@
 //! locations with their credentials and approvals, and the policy. The bytes stay where they are; both Veleros read the same buckets.
 //!
 //! Nothing is deleted, and each step creates something that is not there yet. So a move that was interrupted is continued
-//! by asking again.
+//! by asking again. At the end Velero stops importing from the tenants' storage that was left, since nacre's admission
+//! policies do not follow it there much longer.
 
 use std::collections::BTreeMap;
 
-use api::{Kind, labels};
+use api::{ApprovalDecision, Kind, labels};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +18,15 @@ use crate::sync::ADOPTIONS;
 /// The Secret with the password of all repositories with data of volumes. Velero makes one of its own if there is none.
 const REPOSITORIES: &str = "velero-repo-credentials";
 
+/// How often Velero looks for backups in a location, and that it does not.
+const PERIOD: &str = "backupSyncPeriod";
+const NEVER: &str = "0s";
+
 /// Where a copy came from.
 const MOVED_FROM: &str = "nacre.dev/moved-from";
+
+/// Where a request says in its status what was asked for.
+const ASKED: &str = "nonAdminBackupStorageLocation";
 
 /// The phases in which Velero is done with a backup.
 const OVER: [&str; 3] = ["Completed", "PartiallyFailed", "Failed"];
@@ -54,8 +62,12 @@ pub struct Stays {
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Relocation {
-    /// Objects to create now. Volumes follow once their backup has a uid.
+    /// Objects to create now, with their status. Volumes follow once their backup has a uid.
     pub steps: Vec<Object>,
+    /// Tenants' locations of the Velero that is left.
+    pub left: Vec<String>,
+    /// Those of them from which it still imports.
+    pub still_importing: Vec<String>,
     /// Backups that are in the other namespace already.
     pub moved: Vec<String>,
     /// What does not move.
@@ -105,7 +117,7 @@ pub fn decide(from: &Side, to: &Side) -> Relocation {
         }
     }
     for (name, request) in from.all(Kind::NonAdminBackupStorageLocationRequest) {
-        copy.plain(Kind::NonAdminBackupStorageLocationRequest, name, request);
+        copy.request(name, request);
     }
     for name in [ADOPTIONS, CONFIG_MAP] {
         let Some(map) = from.get(Kind::ConfigMap, name) else { continue };
@@ -116,7 +128,23 @@ pub fn decide(from: &Side, to: &Side) -> Relocation {
         copy.plain(Kind::ConfigMap, name, map);
     }
     plan.steps = copy.steps.into_values().collect();
+    for (name, left) in from.all(Kind::BackupStorageLocation) {
+        if is_a_tenants_location(left) {
+            plan.left.push(name.clone());
+            plan.still_importing.extend((left["spec"][PERIOD] != NEVER).then(|| name.clone()));
+        }
+    }
     plan
+}
+
+/// Whether an approval request says what was asked for.
+pub fn is_written_down(request: &Value) -> bool {
+    request["status"][ASKED].is_object()
+}
+
+/// What ends the import from a location.
+pub fn stop_importing() -> Value {
+    json!({"spec": {PERIOD: NEVER}})
 }
 
 /// Made by nacre or by the Go controller for a tenant.
@@ -230,10 +258,9 @@ impl Copies<'_> {
         copy["metadata"]["name"] = json!(there);
         copy["spec"] = old["spec"].clone();
         copy["spec"].as_object_mut().map(|spec| spec.remove("default"));
-        if !is_a_tenants_location(old) {
-            // Administrators' backups in the same bucket are not for a Velero that is tenants' alone.
-            copy["spec"]["backupSyncPeriod"] = json!("0s");
-        }
+        // Administrators' backups in the same bucket are not for a Velero that is tenants' alone. From a tenant's Velero
+        // imports once nacre runs there, which sets the period: before that there is no admission policy.
+        copy["spec"][PERIOD] = json!(NEVER);
         if let Some(secret) = old["spec"]["credential"]["name"].as_str() {
             let Some(credential) = self.from.get(Kind::Secret, secret) else {
                 return Err(format!("secret/{secret}, the credential of storage location {name}, is gone"));
@@ -251,6 +278,27 @@ impl Copies<'_> {
         }
         self.step(Kind::BackupStorageLocation, there, copy);
         Ok(())
+    }
+
+    /// What an administrator decided. It is about what is written down in the status: without that, it is decided again.
+    /// A request that is there without it was copied by a move that was interrupted.
+    fn request(&mut self, name: &str, old: &Value) {
+        let kind = Kind::NonAdminBackupStorageLocationRequest;
+        let same = |found: &Value| {
+            found["metadata"]["annotations"][labels::ORIGIN_UID]
+                == old["metadata"]["annotations"][labels::ORIGIN_UID]
+        };
+        if let Some(found) = self.to.get(kind, name) {
+            if is_written_down(old) && !is_written_down(found) && same(found) {
+                self.insert(kind, name, copied(old, &self.from.namespace, &self.to.namespace));
+            }
+            return;
+        }
+        let mut copy = copied(old, &self.from.namespace, &self.to.namespace);
+        if !is_written_down(old) && old["spec"]["approvalDecision"] == json!(ApprovalDecision::Approve) {
+            copy["spec"]["approvalDecision"] = json!(ApprovalDecision::Pending);
+        }
+        self.insert(kind, name, copy);
     }
 
     /// A volume of a backup that is in the other namespace already, tied to it by uid.
@@ -281,19 +329,16 @@ impl Copies<'_> {
 
     /// An object as it is, if it is not there.
     fn plain(&mut self, kind: Kind, name: &str, object: &Value) {
-        let mut copy = bare(object, &self.from.namespace, &self.to.namespace);
-        for field in ["data", "type", "spec", "status"] {
-            if !object[field].is_null() {
-                copy[field] = object[field].clone();
-            }
-        }
-        self.step(kind, name, copy);
+        self.step(kind, name, copied(object, &self.from.namespace, &self.to.namespace));
     }
 
-    fn step(&mut self, kind: Kind, name: &str, mut object: Value) {
-        if self.to.get(kind, name).is_some() {
-            return;
+    fn step(&mut self, kind: Kind, name: &str, object: Value) {
+        if self.to.get(kind, name).is_none() {
+            self.insert(kind, name, object);
         }
+    }
+
+    fn insert(&mut self, kind: Kind, name: &str, mut object: Value) {
         object["apiVersion"] = json!(kind.api_version());
         object["kind"] = json!(kind.name());
         // Credentials before locations, locations before backups.
@@ -310,6 +355,17 @@ impl Copies<'_> {
 
 fn prefix(spec: &Value) -> String {
     spec["objectStorage"]["prefix"].as_str().unwrap_or_default().trim_matches('/').to_owned()
+}
+
+/// An object as it is, in another namespace.
+fn copied(object: &Value, from: &str, to: &str) -> Value {
+    let mut copy = bare(object, from, to);
+    for field in ["data", "type", "spec", "status"] {
+        if !object[field].is_null() {
+            copy[field] = object[field].clone();
+        }
+    }
+    copy
 }
 
 /// Name, labels and annotations of an object, in another namespace.
@@ -431,6 +487,70 @@ mod tests {
         assert_eq!(location["credential"]["name"], "cloud-from-velero");
         assert_eq!(to.get(Kind::Secret, "cloud-from-velero").unwrap()["data"]["k"], "1");
         assert_eq!(to.get(Kind::Secret, "cloud").unwrap()["data"]["k"], "3", "what is there stays");
+    }
+
+    /// A tenant's location that was approved, and whose request says for what.
+    fn tenants() -> Side {
+        let (kind, mut own) = location("own", "mine");
+        own["metadata"]["labels"] = json!({labels::NABSL_NACUUID: "own"});
+        own["spec"]["default"] = Value::Null;
+        let request = json!({"metadata": {"name": "own", "uid": "r", "annotations": {labels::ORIGIN_UID: "u"}},
+            "spec": {"approvalDecision": "approve"},
+            "status": {"phase": "Approved", ASKED: {"requestedSpec": {"provider": "aws"}, "nacuuid": "own"}}});
+        let mut from = old();
+        from.objects.insert((kind, "own".to_owned()), own);
+        from.objects.insert((Kind::NonAdminBackupStorageLocationRequest, "own".to_owned()), request);
+        from
+    }
+
+    #[test]
+    fn an_approval_moves_with_what_it_is_about_and_not_without() {
+        let kind = Kind::NonAdminBackupStorageLocationRequest;
+        let from = tenants();
+        let (mut to, _) = moved(&from, side("tenants", &[]));
+        let there = to.get(kind, "own").unwrap().clone();
+        assert_eq!(
+            (&there["spec"], &there["status"]),
+            (&from.get(kind, "own").unwrap()["spec"], &from.get(kind, "own").unwrap()["status"])
+        );
+        let order: Vec<_> = decide(&from, &side("tenants", &[])).steps.iter().map(|step| step.kind).collect();
+        let at = |kind| order.iter().position(|one| *one == kind).unwrap();
+        assert!(at(kind) < at(Kind::BackupStorageLocation), "{order:?}");
+
+        // Interrupted between the request and its status: that follows. Another location's request stays as it is.
+        let place = (kind, "own".to_owned());
+        to.objects.get_mut(&place).unwrap()["status"] = Value::Null;
+        let plan = decide(&from, &to);
+        assert_eq!(
+            plan.steps.iter().map(|step| (step.kind, step.name())).collect::<Vec<_>>(),
+            [(kind, "own")]
+        );
+        assert!(is_written_down(&plan.steps[0].body));
+        to.objects.get_mut(&place).unwrap()["metadata"]["annotations"][labels::ORIGIN_UID] = json!("another");
+        assert!(decide(&from, &to).steps.is_empty());
+
+        // Nobody knows what was approved.
+        let mut from = tenants();
+        from.objects.get_mut(&place).unwrap()["status"] = Value::Null;
+        let (to, _) = moved(&from, side("tenants", &[]));
+        assert_eq!(to.get(kind, "own").unwrap()["spec"]["approvalDecision"], "pending");
+    }
+
+    #[test]
+    fn neither_velero_imports_from_tenants_storage_after_a_move() {
+        let mut from = tenants();
+        let plan = decide(&from, &side("tenants", &[]));
+        assert_eq!((&plan.left, &plan.still_importing), (&vec!["own".to_owned()], &vec!["own".to_owned()]));
+        let (to, _) = moved(&from, side("tenants", &[]));
+        assert_eq!(to.get(Kind::BackupStorageLocation, "own").unwrap()["spec"][PERIOD], NEVER);
+        let place = (Kind::BackupStorageLocation, "own".to_owned());
+        from.objects.get_mut(&place).unwrap()["spec"][PERIOD] = stop_importing()["spec"][PERIOD].clone();
+        let (_, plan) = moved(&from, to);
+        assert!(plan.still_importing.is_empty() && plan.left == ["own"], "{plan:?}");
+        assert!(
+            !plan.left.contains(&"default".to_owned()),
+            "the administrators' own location stays as it is"
+        );
     }
 
     #[test]

@@ -177,13 +177,15 @@ impl Runtime {
         }
     }
 
-    /// The version of an object that this write of a plan is for: as it was last seen or written. A schedule is meant as
-    /// it was decided about, until the plan itself has written to it: whoever has made a run meanwhile wrote so to its
-    /// status, and then this plan makes no other.
+    /// The version of an object that this write of a plan is for: as it was last seen or written. Two kinds are meant as
+    /// they were decided about, until the plan itself has written to them. Whoever has made a run of a schedule meanwhile
+    /// wrote so to its status, and then this plan makes no other. And what is asked for is written into a request only if
+    /// nobody has approved it before.
     pub fn as_of(&self, plan: &Plan, write: usize, target: &Target) -> Target {
         let key = Key::new(target.kind, &target.namespace, &target.name);
         let is_first = || !plan.actions.iter().take(write).any(|earlier| earlier.key() == key);
-        if target.kind == Kind::NonAdminSchedule && is_first() {
+        let as_decided = [Kind::NonAdminSchedule, Kind::NonAdminBackupStorageLocationRequest];
+        if as_decided.contains(&target.kind) && is_first() {
             return target.clone();
         }
         self.state.latest(target)

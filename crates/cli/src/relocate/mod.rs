@@ -7,14 +7,15 @@ use api::Kind;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use planner::{
     Object,
-    install::CONTROLLER,
-    relocation::{KINDS, Relocation, Side, Stays, decide},
+    install::{CONTROLLER, uninstall::delete_tenants_locations},
+    relocation::{KINDS, Relocation, Side, Stays, decide, is_written_down, stop_importing},
 };
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     confirm::Consent,
@@ -33,13 +34,18 @@ For the way to a Velero that is tenants' alone:
   1. velero install --namespace velero-tenants --disable-informer-cache ...
   2. kubectl scale deployment non-admin-controller -n velero --replicas=0    nacre stops
   3. kubectl nacre relocate --from velero --to velero-tenants
-  4. kubectl nacre uninstall -n velero
-  5. kubectl nacre install --velero-namespace velero-tenants --fence
+  4. kubectl delete backupstoragelocations.velero.io -n velero -l openshift.io/oadp-nabsl-origin-nacuuid
+  5. kubectl nacre uninstall -n velero
+  6. kubectl nacre install --velero-namespace velero-tenants --fence
+
+Step 4 deletes the storage locations of tenants that were copied, and nothing in their buckets. Without it the old Velero would go on
+reading these buckets, which tenants write to, without nacre's admission policies: step 5 removes them.
 
 Copied are the backups of tenants, their volumes, the storage locations with their credentials and approvals, the policy, and the
 Secret velero-repo-credentials, without which no data of volumes could be read. The data stays in its buckets. Nothing is deleted: the
-old Velero keeps its objects, and whichever deletes a backup first deletes its data. What is there already is left alone, so the
-command can be run again. Restores that are over stay behind.")]
+old Velero keeps its objects, and whichever deletes a backup first deletes its data. Neither Velero imports from tenants' storage any
+more (backupSyncPeriod: 0s) until nacre runs again. What is there already is left alone, so the command can be run again. Restores that
+are over stay behind.")]
 pub(crate) struct Relocate {
     /// The namespace of the Velero that tenants' backups were made with.
     #[arg(long, value_name = "NAMESPACE")]
@@ -60,6 +66,9 @@ pub(crate) struct Relocate {
 /// Volumes follow their backups, in a second round; what others create meanwhile leads to more.
 const ROUNDS: usize = 10;
 
+/// What is done to the Velero that is left.
+const IMPORT_STOPS: &str = " Velero there stops importing from the storage of tenants.";
+
 /// What was done, for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,6 +76,7 @@ struct Answer<'a> {
     dry_run: bool,
     created: &'a [String],
     backups: &'a [String],
+    stopped_importing: &'a [String],
     stays: &'a [Stays],
 }
 
@@ -78,20 +88,21 @@ pub(crate) async fn run(session: &Session, args: &Relocate) -> Result<Outcome> {
     let waiting = plan.steps.len();
     if args.dry_run {
         let created: Vec<String> = plan.steps.iter().map(named).collect();
-        report(session, args, &created, &plan)?;
+        report(session, args, &created, &plan.still_importing, &plan)?;
         return Ok(Outcome::attention_if(!plan.stays.is_empty()));
     }
     let mut created = Vec::new();
-    if waiting > 0 {
+    if waiting > 0 || !plan.still_importing.is_empty() {
         for namespace in [&args.from, &args.to] {
             nacre_is_stopped(session, namespace).await?;
         }
         let backups = plan.steps.iter().filter(|step| step.kind == Kind::Backup).count();
         let number = count(i64::try_from(backups).unwrap_or(i64::MAX), "backup");
-        if !args
-            .consent
-            .given(&format!("Copy {number} and what belongs to them from {} to {}?", args.from, args.to))?
-        {
+        let stops = if plan.still_importing.is_empty() { "" } else { IMPORT_STOPS };
+        if !args.consent.given(&format!(
+            "Copy {number} and what belongs to them from {} to {}?{stops}",
+            args.from, args.to
+        ))? {
             remark("nothing was moved");
             return Ok(Outcome::Failed);
         }
@@ -114,7 +125,15 @@ pub(crate) async fn run(session: &Session, args: &Relocate) -> Result<Outcome> {
             count(i64::try_from(plan.steps.len())?, "object")
         );
     }
-    report(session, args, &created, &plan)?;
+    let locations = Api::<DynamicObject>::namespaced_with(
+        session.client.clone(),
+        &args.from,
+        &Kind::BackupStorageLocation.resource(),
+    );
+    for name in &plan.still_importing {
+        locations.patch(name, &PatchParams::default(), &Patch::Merge(stop_importing())).await?;
+    }
+    report(session, args, &created, &plan.still_importing, &plan)?;
     Ok(Outcome::attention_if(!plan.stays.is_empty()))
 }
 
@@ -156,26 +175,49 @@ async fn nacre_is_stopped(session: &Session, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the object is new: one that somebody else has created meanwhile is looked at in the next round.
+/// Whether the object is new: one that somebody else has created meanwhile is looked at in the next round. Approval
+/// requests have a status that is written separately, and an approval counts for what is written down there.
 async fn create(session: &Session, step: &Object) -> Result<bool> {
     let api = Api::<DynamicObject>::namespaced_with(
         session.client.clone(),
         step.namespace(),
         &step.kind.resource(),
     );
-    match api.create(&PostParams::default(), &serde_json::from_value(step.body.clone())?).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let has_status = step.kind == Kind::NonAdminBackupStorageLocationRequest && is_written_down(&step.body);
+    let found = match api.create(&PostParams::default(), &serde_json::from_value(step.body.clone())?).await {
+        Ok(found) if has_status => found,
+        Ok(_) => return Ok(true),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            match api.get_opt(step.name()).await? {
+                Some(found) if has_status && !is_written_down(&found.data) => found,
+                _ => return Ok(false),
+            }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let status = json!({"metadata": {"uid": found.metadata.uid}, "status": step.body["status"]});
+    api.patch_status(step.name(), &PatchParams::default(), &Patch::Merge(status)).await?;
+    Ok(true)
 }
 
 fn named(step: &Object) -> String {
     format!("{}/{}", step.kind.name().to_lowercase(), step.name())
 }
 
-fn report(session: &Session, args: &Relocate, created: &[String], plan: &Relocation) -> Result<()> {
-    let answer = Answer { dry_run: args.dry_run, created, backups: &plan.moved, stays: &plan.stays };
+fn report(
+    session: &Session,
+    args: &Relocate,
+    created: &[String],
+    stopped_importing: &[String],
+    plan: &Relocation,
+) -> Result<()> {
+    let answer = Answer {
+        dry_run: args.dry_run,
+        created,
+        backups: &plan.moved,
+        stopped_importing,
+        stays: &plan.stays,
+    };
     let would = if args.dry_run { "would be created" } else { "created" };
     let table = || {
         let mut text = lines(created.iter().map(|name| format!("{name} {would} in {}", args.to)));
@@ -189,6 +231,19 @@ fn report(session: &Session, args: &Relocate, created: &[String], plan: &Relocat
         let kinds: BTreeSet<&str> = created.iter().filter_map(|name| name.split('/').next()).collect();
         if kinds.is_empty() {
             text.push_str("everything that can be moved is there\n");
+        }
+        let stops = if args.dry_run { "would stop importing" } else { "does not import any more" };
+        text.push_str(&lines(
+            stopped_importing.iter().map(|name| format!("Velero in {} {stops} from {name}", args.from)),
+        ));
+        if !plan.left.is_empty() {
+            let before = format!(
+                "before `kubectl nacre uninstall -n {from}`, which removes the admission policies, delete the tenants' locations that are \
+                 left: {command}",
+                from = args.from,
+                command = delete_tenants_locations(&args.from)
+            );
+            text.push_str(&lines([before]));
         }
         text
     };

@@ -15,20 +15,24 @@ use serde_json::{Value, json};
 
 use crate::fence::cluster::{Fenced, TIMEOUT};
 
-fn shaped(name: &str) -> String {
+pub(crate) fn shaped(name: &str) -> String {
     format!("shop-{name}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f")
 }
 
-/// A copy of the genuine backup's metadata under another name, changed.
 fn plant(fenced: &Fenced, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
-    let genuine = fenced.contents.parent().context("a folder")?;
+    plant_next_to(&fenced.contents, name, change)
+}
+
+/// A copy of the genuine backup's metadata under another name, changed.
+pub(crate) fn plant_next_to(contents: &Path, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
+    let genuine = contents.parent().context("a folder")?;
     let mut backup: Value = serde_json::from_slice(&std::fs::read(genuine.join("velero-backup.json"))?)?;
     backup["metadata"]["name"] = json!(name);
     backup["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!(name);
     change(&mut backup);
     let folder = genuine.parent().context("the folder of all backups")?.join(name);
     std::fs::create_dir_all(&folder)?;
-    std::fs::copy(&fenced.contents, folder.join(format!("{name}.tar.gz")))?;
+    std::fs::copy(contents, folder.join(format!("{name}.tar.gz")))?;
     Ok(std::fs::write(folder.join("velero-backup.json"), backup.to_string())?)
 }
 

@@ -1,9 +1,13 @@
 //! From a Velero that administrators and tenants share to one that is tenants' alone, with the backups there are.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
-use api::velero::Restore;
+use api::velero::{BackupStorageLocation, Restore};
+use api::{NonAdminBackupStorageLocation, Phase, condition};
 use bed::{Bed, wait_until};
-use e2e::{TestCluster, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -12,6 +16,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::forged::{genuine_backup, tenant_storage};
+use crate::imported::{plant_next_to, shaped};
 
 const TENANTS: &str = "velero-tenants";
 const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(3);
@@ -40,6 +45,44 @@ async fn relocate(bed: &Bed, more: &[&str]) -> Result<Value> {
 fn velero_kind(client: &kube::Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("velero.io", "v1", kind));
     Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+/// A location that was approved, and then changed: nacre has taken it from Velero. Its request for approval.
+async fn edited_after_approval(cluster: &TestCluster, shop: &Tenant<'_>) -> Result<String> {
+    shop.bring_bucket("edited", "edited", "keys").await?;
+    let request = shop.approval_pending("edited").await?;
+    cluster.decide(&request, "approve").await?;
+    shop.location_available("edited").await?;
+    let other = json!({"objectStorage": {"bucket": "another"}});
+    shop.edit::<NonAdminBackupStorageLocation>(
+        "edited",
+        json!({"spec": {"backupStorageLocationSpec": other}}),
+    )
+    .await?;
+    cluster.gone_from_velero::<BackupStorageLocation>(&request).await?;
+    Ok(request)
+}
+
+/// Waits until Velero has looked at a location after this time.
+async fn looked(client: &kube::Client, namespace: &str, location: &str, since: Timestamp) -> Result<()> {
+    let locations = velero_kind(client, namespace, "BackupStorageLocation");
+    let what = format!("the Velero in {namespace} to look at {location}");
+    wait_until(&what, TIMEOUT, locations, location, |found| {
+        let last: Timestamp = found?.data["status"]["lastSyncedTime"].as_str()?.parse().ok()?;
+        (last > since).then_some(())
+    })
+    .await
+}
+
+/// What a tenant plants in its bucket while nothing fences either Velero: a backup that administrators' tools would take
+/// for one of a schedule, and one that looks like the tenant's own.
+fn plant(contents: &Path) -> Result<[String; 2]> {
+    let [scheduled, control] = ["nightly-20300101".to_owned(), shaped("control")];
+    plant_next_to(contents, &scheduled, |backup| {
+        backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
+    })?;
+    plant_next_to(contents, &control, |_| ())?;
+    Ok([scheduled, control])
 }
 
 /// A volume of a backup, and a backup that Velero is not done with, as they would be.
@@ -73,7 +116,8 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     assert_eq!(shop.backup_ends("platform").await?, "Completed");
     let platform = shop.backup_starts("platform").await?;
     tenant_storage(&cluster, &shop).await?;
-    let (own, _) = genuine_backup(&cluster, &shop).await?;
+    let (own, contents) = genuine_backup(&cluster, &shop).await?;
+    let edited = edited_after_approval(&cluster, &shop).await?;
     drop(old);
     played(&cluster, &platform).await?;
     bed.another_velero(TENANTS, &["--disable-informer-cache=true"]).await?;
@@ -102,6 +146,14 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     moved.sort_unstable();
     ensure!(done["backups"] == json!(moved), "{done}");
     ensure!(done["stays"][0]["what"] == "backup/running", "{done}");
+    let location = shop.location_is("a reference", "own", |_| true).await?.velero_backup_storage_location;
+    let location = location.and_then(|velero| velero.name).context("a name")?;
+    ensure!(done["stoppedImporting"] == json!([location]), "{done}");
+    for namespace in [VELERO, TENANTS] {
+        let found = velero_kind(&client, namespace, "BackupStorageLocation").get(&location).await?;
+        assert_eq!(found.data["spec"]["backupSyncPeriod"], "0s", "{namespace}");
+    }
+    let (planted_at, [scheduled, control]) = (Timestamp::now(), plant(&contents)?);
     let uid = backups.get(&platform).await?.uid().context("a uid")?;
     let volumes = velero_kind(&client, TENANTS, "PodVolumeBackup");
     let volume = volumes.get("volume").await?;
@@ -117,9 +169,15 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     let nothing = relocate(bed, &["--yes"]).await?;
     ensure!(nothing["created"] == json!([]), "{nothing}");
 
-    // As the help says: nacre goes there, and tenants restore from both storages.
+    // As the help says: nothing is left to import from, nacre goes there, and tenants restore from both storages.
+    let by_label = "openshift.io/oadp-nabsl-origin-nacuuid";
+    let command = ["delete", "backupstoragelocations.velero.io", "-n", VELERO, "-l", by_label];
+    let (code, text) = nacre(bed, &["uninstall", "-n", VELERO, "--dry-run"]).await?;
+    ensure!(code == 0 && text.contains(&format!("1 storage location of tenants in {VELERO}")), "{text}");
+    ensure!(text.contains(&format!("kubectl {}", command.join(" "))), "{text}");
+    bed.kubectl(&command).await?.ok()?;
     let (code, text) = nacre(bed, &["uninstall", "-n", VELERO, "--yes"]).await?;
-    ensure!(code == 0, "{text}");
+    ensure!(code == 0 && !text.contains("of tenants in velero"), "{text}");
     let (code, text) =
         nacre(bed, &["install", "--velero-namespace", TENANTS, "--fence", "--image", "nacre:test"]).await?;
     ensure!(code == 0, "{text}");
@@ -134,6 +192,15 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
         let prices = shop.api::<ConfigMap>().get("prices").await?;
         assert_eq!(prices.data.unwrap_or_default()["tea"], "3");
     }
+    // What was changed after it was approved is refused there too.
+    let refused = shop
+        .location_is("the changed location to be refused", "edited", |status| {
+            condition::get(&status.conditions, condition::SPEC_UPDATE_APPROVED).is_some()
+        })
+        .await?;
+    assert_eq!(refused.phase, Some(Phase::BackingOff));
+    let locations = velero_kind(&client, TENANTS, "BackupStorageLocation");
+    ensure!(locations.get_opt(&edited).await?.is_none(), "Velero has what nobody approved");
     let restores = Api::<Restore>::namespaced(client.clone(), TENANTS).list(&ListParams::default()).await?;
     assert_eq!(restores.items.len(), 2, "the tenants' Velero did it");
 
@@ -143,5 +210,17 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
         .await?;
     let keys = bed.store()?.keys(bed::BUCKET)?;
     ensure!(!keys.iter().any(|key| key.contains(&platform)), "its data is still there: {keys:?}");
+
+    // The Velero that is tenants' alone imports again, behind the admission policies. The other has nothing to import from.
+    looked(&client, TENANTS, &location, planted_at).await?;
+    looked(&client, VELERO, "default", planted_at).await?;
+    velero_kind(&client, TENANTS, "Backup")
+        .get(&control)
+        .await
+        .context("what looks like the tenant's own")?;
+    for (namespace, planted) in [(TENANTS, &scheduled), (VELERO, &scheduled), (VELERO, &control)] {
+        let found = velero_kind(&client, namespace, "Backup").get_opt(planted).await?;
+        ensure!(found.is_none(), "the Velero in {namespace} has imported {planted}");
+    }
     Ok(())
 }

@@ -177,6 +177,19 @@ fn what_stands_in_the_way_is_named_with_what_would_help() {
 }
 
 #[test]
+fn uninstalling_names_the_storage_of_tenants_that_nothing_fences_any_more() {
+    assert_eq!(uninstall::unfenced(0, "velero"), None);
+    let said = uninstall::unfenced(2, "velero").unwrap();
+    assert!(
+        said.starts_with("2 storage locations of tenants in velero: nacre's admission policies fence"),
+        "{said}"
+    );
+    let command =
+        "kubectl delete backupstoragelocations.velero.io -n velero -l openshift.io/oadp-nabsl-origin-nacuuid";
+    assert!(said.ends_with(command), "{said}");
+}
+
+#[test]
 fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_the_rest() {
     let with_finalizer = Target {
         kind: Kind::NonAdminBackup,

@@ -74,6 +74,24 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     })
 }
 
+/// What ends Velero's reading of the buckets of tenants. Nothing in them is deleted.
+pub fn delete_tenants_locations(namespace: &str) -> String {
+    let resource = Kind::BackupStorageLocation.plural();
+    format!("kubectl delete {resource}.velero.io -n {namespace} -l {}", labels::NABSL_NACUUID)
+}
+
+/// What so many storage locations of tenants mean once nacre's admission policies are gone; nothing if there are none.
+pub fn unfenced(locations: i64, namespace: &str) -> Option<String> {
+    let plural = if locations == 1 { "" } else { "s" };
+    (locations > 0).then(|| {
+        format!(
+            "{locations} storage location{plural} of tenants in {namespace}: nacre's admission policies fence Velero no longer, and it \
+             goes on importing and expiring what tenants write there; to end that: {}",
+            delete_tenants_locations(namespace)
+        )
+    })
+}
+
 /// The controller, whatever calls it, and whatever puts its finalizers on.
 const PROGRAM: [Kind; 7] = [
     Kind::ValidatingWebhookConfiguration,

@@ -75,9 +75,14 @@ pub fn decide(seen: &Observed) -> Plan {
     {
         return write_rejected(seen, policy, &verdict, &failed, rejected_write.kind);
     }
+    if let Some(back_to_pending) = generate::take_back_early_approval(seen, policy) {
+        let why =
+            "it was approved before it was written down what is asked for, so that nobody can have seen it";
+        return Plan::done().because(why).then(back_to_pending).again_at_once();
+    }
     let mut plan = Plan::done().because(reason(&verdict));
     if seen.request.is_some() {
-        plan.actions.extend(generate::request_writes(seen, policy));
+        plan.actions.extend(generate::request_writes(seen, policy, may_be_recorded(seen, &verdict)));
     }
     match &verdict {
         LocationDecision::Wait => return plan.requeue_after(SOON),
@@ -173,7 +178,9 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
         return LocationDecision::Wait;
     }
     // Before the Secret is read: what is wrong with it is for those to know who may read it.
-    if let Some(not_permitted) = not_permitted(seen, policy) {
+    if seen.storage.is_none()
+        && let Some(not_permitted) = not_permitted(seen, policy)
+    {
         return not_permitted;
     }
     let credential = match &seen.credential {
@@ -188,6 +195,12 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
             }
         }
     };
+    // What Velero has already stays, but it may be the content of another Secret.
+    if (seen.copy.is_none() || generate::rotates(seen, &credential))
+        && let Some(not_permitted) = not_permitted(seen, policy)
+    {
+        return not_permitted;
+    }
     let Some(request) = &seen.request else { return LocationDecision::Ask };
     if request.unreadable.is_some() {
         return LocationDecision::RequestUnreadable;
@@ -202,7 +215,28 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     }
 }
 
-/// A Secret that the requester may not read is not given to Velero. What Velero has already stays.
+/// Whether what the location says may be written down as what was asked for. That is final, and permissions are not
+/// checked after it: so only what has passed every check is.
+fn may_be_recorded(seen: &Observed, verdict: &LocationDecision) -> bool {
+    match verdict {
+        LocationDecision::Approved(_) => true,
+        // As long as Velero has something of it, these come before the checks.
+        LocationDecision::Pending | LocationDecision::Rejected(_) => {
+            seen.storage.is_none() && seen.copy.is_none()
+        }
+        LocationDecision::Wait
+        | LocationDecision::Review(_)
+        | LocationDecision::Refused(_)
+        | LocationDecision::NotPermitted(_)
+        | LocationDecision::Edited
+        | LocationDecision::Grace(..)
+        | LocationDecision::Ask
+        | LocationDecision::RequestUnreadable
+        | LocationDecision::RequestMismatch => false,
+    }
+}
+
+/// A Secret that the requester may not read is not given to Velero.
 fn not_permitted(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
     match permitted(seen, policy) {
         Verdict::Permitted(_) => None,
@@ -211,10 +245,11 @@ fn not_permitted(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
     }
 }
 
-/// Whether the requester may bring the Secret. That is asked once, before approval is: what was approved is made again
-/// when somebody removed it, whoever has left since.
+/// Whether the requester may bring the Secret. That is asked until it is written down what was asked for: a request
+/// alone does not say which Secret that was. What was approved is made again when somebody removed it, whoever has left
+/// since.
 pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
-    match named_key(seen.spec()).filter(|_| seen.storage.is_none() && seen.request.is_none()) {
+    match named_key(seen.spec()).filter(|_| seen.requested().is_none()) {
         Some((secret, _)) => requester::of_location(&seen.access, secret, policy),
         None => Verdict::all(),
     }
@@ -249,11 +284,12 @@ fn rejected_without_policy(seen: &Observed) -> bool {
 }
 
 /// The approval in effect: an administrator's decision, or that none is needed. A recorded rejection stays in effect
-/// when approval is switched off.
+/// when approval is switched off. Nobody can have approved what is not written down: the tenant may have changed it since.
 pub(super) fn decision(request: &NonAdminBackupStorageLocationRequest, policy: &Policy) -> ApprovalDecision {
     match request.spec.approval_decision {
-        Some(said @ (ApprovalDecision::Approve | ApprovalDecision::Reject)) => said,
+        Some(ApprovalDecision::Reject) => ApprovalDecision::Reject,
         _ if !policy.storage_locations.require_approval => ApprovalDecision::Approve,
+        Some(ApprovalDecision::Approve) if review::recorded(request).is_some() => ApprovalDecision::Approve,
         _ => ApprovalDecision::Pending,
     }
 }

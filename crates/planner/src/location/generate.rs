@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::credentials::Credential;
 use super::decide::decision;
 use super::provider::Provider;
-use super::review::phase;
+use super::review::{phase, recorded};
 use super::{Observed, config, fill, named_key, stored_prefix};
 use crate::ownership::annotation;
 use crate::{Action, Object, Policy, Target, merge, velero_status};
@@ -107,9 +107,21 @@ pub(super) fn request(seen: &Observed, policy: &Policy) -> Object {
     Object::of(Kind::NonAdminBackupStorageLocationRequest, &request)
 }
 
+/// Takes back an approval of a request in which nothing is written down yet. In a plan of its own: were it written down
+/// in the same one, the next decision would take whatever is approved meanwhile for an approval of it.
+pub(super) fn take_back_early_approval(seen: &Observed, policy: &Policy) -> Option<Action> {
+    let request = &seen.request.as_ref().filter(|request| request.unreadable.is_none())?.object;
+    let approved = request.spec.approval_decision == Some(ApprovalDecision::Approve);
+    let pending = ApprovalDecision::Pending;
+    (approved && decision(request, policy) == pending).then(|| {
+        let target = Target::of(Kind::NonAdminBackupStorageLocationRequest, &request.metadata);
+        Action::Patch(target, json!({"spec": {"approvalDecision": pending}}))
+    })
+}
+
 /// Keeps the request in step: approved where nobody needs to, and marked so; its phase what the decision implies, and
-/// what was asked for written down once.
-pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
+/// what was asked for written down once, when it may be.
+pub(super) fn request_writes(seen: &Observed, policy: &Policy, may_be_recorded: bool) -> Vec<Action> {
     let Some(request) = seen.request.as_ref().filter(|request| request.unreadable.is_none()) else {
         return Vec::new();
     };
@@ -130,20 +142,22 @@ pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
     if let Some(mark) = mark {
         annotations.get_or_insert_with(|| json!({}))[labels::APPROVED_BY] = mark;
     }
-    let found = request.status.as_ref();
-    let asked = found.and_then(|status| status.non_admin_backup_storage_location.clone());
-    let wanted = NonAdminBackupStorageLocationRequestStatus {
-        non_admin_backup_storage_location: Some(asked.unwrap_or_else(|| RequestedLocation {
-            requested_spec: seen.spec().clone(),
-            nacuuid: Some(seen.name.clone()),
-            name: seen.meta().name.clone(),
-            namespace: seen.meta().namespace.clone(),
-        })),
-        phase: Some(phase(decision)),
+    let asks_for = || RequestedLocation {
+        requested_spec: seen.spec().clone(),
+        nacuuid: Some(seen.name.clone()),
+        name: seen.meta().name.clone(),
+        namespace: seen.meta().namespace.clone(),
     };
-    let target = Target::of(kind, &request.metadata);
+    let asked = recorded(request).cloned().or_else(|| may_be_recorded.then(asks_for));
+    let status = asked.and_then(|asked| {
+        let wanted = NonAdminBackupStorageLocationRequestStatus {
+            non_admin_backup_storage_location: Some(asked),
+            phase: Some(phase(decision)),
+        };
+        velero_status::status(Target::of(kind, &request.metadata), request.status.as_ref(), &wanted)
+    });
     let change = patch(kind, &request.metadata, annotations, approve.into_iter().collect());
-    change.into_iter().chain(velero_status::status(target, found, &wanted)).collect()
+    change.into_iter().chain(status).collect()
 }
 
 /// The credential, generated from what was parsed: one key, and nothing else of the tenant's Secret.

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
-use super::{delete, generate, neighbours, status, times};
+use super::{delete, generate, neighbours, review, status, times};
 use crate::ownership::{made_for, own_name};
 use crate::policy::{Import, NativeSnapshots};
 use crate::rejected_write;
@@ -160,9 +160,8 @@ impl Observed {
     }
 
     /// The spec as it was when it was asked for.
-    fn requested(&self) -> Option<&BackupStorageLocationSpec> {
-        let status = self.request.as_ref()?.object.status.as_ref()?;
-        Some(&status.non_admin_backup_storage_location.as_ref()?.requested_spec)
+    pub(super) fn requested(&self) -> Option<&BackupStorageLocationSpec> {
+        review::recorded(&self.request.as_ref()?.object).map(|asked| &asked.requested_spec)
     }
 
     /// It says something else than what was asked for.
@@ -172,10 +171,7 @@ impl Observed {
 
     /// The request was made for another location than it says.
     pub(super) fn request_is_odd(&self) -> bool {
-        let asked = self
-            .request
-            .as_ref()
-            .and_then(|request| request.object.status.as_ref()?.non_admin_backup_storage_location.as_ref());
+        let asked = self.request.as_ref().and_then(|request| review::recorded(&request.object));
         asked.is_some_and(|asked| asked.nacuuid.as_deref() != Some(self.name.as_str()))
     }
 

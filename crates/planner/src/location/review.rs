@@ -1,7 +1,10 @@
 //! What an administrator is shown of a request for storage, and what follows from the decision.
 
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
-use api::{ApprovalDecision, NonAdminBackupStorageLocationRequest as Request, RequestPhase, labels};
+use api::{
+    ApprovalDecision, NonAdminBackupStorageLocationRequest as Request, RequestPhase, RequestedLocation,
+    labels,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -27,10 +30,14 @@ pub struct StorageRequest<'a> {
     mismatch: bool,
 }
 
+/// What nacre wrote down of what was asked for.
+pub(super) fn recorded(request: &Request) -> Option<&RequestedLocation> {
+    request.status.as_ref()?.non_admin_backup_storage_location.as_ref()
+}
+
 impl<'a> From<&'a Request> for StorageRequest<'a> {
     fn from(request: &'a Request) -> Self {
-        let reported =
-            request.status.as_ref().and_then(|status| status.non_admin_backup_storage_location.as_ref());
+        let reported = recorded(request);
         let name = request.metadata.name.as_deref().unwrap_or_default();
         // The annotations are what nacre itself goes by.
         let namespace = annotation(&request.metadata, labels::NABSL_NAMESPACE)

@@ -238,6 +238,81 @@ fn c16_a_location_takes_the_permission_to_read_its_secret() {
     assert!(world.has(&format!("bsl {}", world.velero_name("nabsl shop/bucket"))));
 }
 
+/// A location of eve's, who may read the Secret `keys` and not her colleague's.
+fn location_of_eve(approval: bool) -> World {
+    let mut world = storage::world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = approval);
+    world.apply(object(Kind::Secret, "shop/colleague", json!({"data": {"cloud": storage::OTHER_KEYS}})));
+    world.may("eve", &["get secrets/keys"]);
+    world.settle();
+    world
+}
+
+fn names_secret(name: &str) -> Value {
+    json!({"spec": {"backupStorageLocationSpec": {"credential": {"name": name}}}})
+}
+
+/// C16: a colleague's Secret is named when approval has been requested and it is not written down yet for what
+#[test]
+fn c16_a_secret_that_is_named_before_the_request_is_complete_takes_the_permission_too() {
+    for approval in [false, true] {
+        let mut world = location_of_eve(approval);
+        // nacre's finalizer, the request, and then the status of the request.
+        world.dies_after(world.writes() + 2);
+        world.apply(asked_by("eve", bucket("shop/bucket", "mine")));
+        world.rest();
+        let name = world.velero_name("nabsl shop/bucket");
+        let request = format!("request {name}");
+        assert!(world.is_down() && world.get(&request)["status"].is_null(), "{}", world.whole_trace());
+        world.edit("nabsl shop/bucket", names_secret("colleague"));
+        world.restart();
+        world.settle();
+        let refused = world.condition("nabsl shop/bucket", "Accepted");
+        assert!(refused.contains("\"eve\" may not get secrets/colleague in this namespace"), "{refused}");
+        assert!(world.get(&request)["status"].is_null(), "{}", world.get(&request));
+        // Nor what is refused for another reason at first: it would be held to be what was asked for.
+        let mut invalid = names_secret("colleague");
+        invalid["spec"]["backupStorageLocationSpec"]["default"] = json!(true);
+        world.edit("nabsl shop/bucket", invalid);
+        world.settle();
+        world.edit("nabsl shop/bucket", json!({"spec": {"backupStorageLocationSpec": {"default": null}}}));
+        world.pass(LATER);
+        assert!(world.get(&request)["status"].is_null(), "{}", world.get(&request));
+        assert!(!world.has(&format!("secret {name}")) && !world.has(&format!("bsl {name}")));
+
+        world.edit("nabsl shop/bucket", names_secret("keys"));
+        world.pass(LATER);
+        let asked = &world.get(&request)["status"]["nonAdminBackupStorageLocation"]["requestedSpec"];
+        assert_eq!(asked["credential"]["name"], "keys");
+        assert_eq!(world.has(&format!("bsl {name}")), !approval);
+    }
+}
+
+/// C16
+#[test]
+fn c16_when_the_request_is_deleted_another_secret_takes_the_permission_again() {
+    for meanwhile in ["keys", "colleague"] {
+        let mut world = location_of_eve(false);
+        world.apply(asked_by("eve", bucket("shop/bucket", "mine")));
+        world.settle();
+        let name = world.velero_name("nabsl shop/bucket");
+        let secret = format!("secret {name}");
+        let copy = world.get(&secret)["data"].clone();
+        world.may("eve", &[]);
+        world.dies_after(world.writes());
+        world.delete(&format!("request {name}"));
+        world.edit("nabsl shop/bucket", names_secret(meanwhile));
+        world.rest();
+        world.restart();
+        world.pass(LATER);
+        if meanwhile == "keys" {
+            assert_eq!(world.get(&secret)["data"], copy, "what Velero has already stays");
+        } else {
+            assert!(!world.has(&secret) && !world.has(&format!("bsl {name}")));
+        }
+    }
+}
+
 /// E1
 #[test]
 fn e1_contents_are_for_those_who_may_read_every_kind_in_them() {

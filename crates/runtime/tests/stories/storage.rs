@@ -13,6 +13,10 @@ use crate::world::{World, long};
 pub(crate) const KEYS: &str =
     "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWEKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjIK";
 
+/// Keys of somebody else.
+pub(crate) const OTHER_KEYS: &str =
+    "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWIKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjMK";
+
 /// A cluster where nacre looks after storage, and everybody has keys.
 pub(crate) fn world(namespaces: &[&str]) -> World {
     let mut world = World::with(namespaces);
@@ -171,6 +175,36 @@ fn what_the_policy_approves_is_marked_until_somebody_decides_by_hand() {
         world.settle();
         assert_eq!(mark(&world, &closed), Value::Null, "{decision}");
     }
+}
+
+#[test]
+fn an_approval_is_for_what_was_written_down_when_it_was_given() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/bucket", "mine"));
+    world.settle();
+    let name = world.velero_name("nabsl shop/bucket");
+    let request = format!("request {name}");
+    let approve = json!({"spec": {"approvalDecision": "approve"}});
+    world.edit(&request, approve.clone());
+    world.settle();
+    assert!(world.has(&format!("bsl {name}")));
+    let other = json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": "other"}}}});
+    world.edit("nabsl shop/bucket", other);
+    world.settle();
+    assert!(!world.has(&format!("bsl {name}")));
+
+    // Copied without its status, as `relocate` once did. The decision is not about the other bucket.
+    world.forge_status(&request, json!({"nonAdminBackupStorageLocation": null, "phase": null}));
+    world.settle();
+    assert!(!world.has(&format!("bsl {name}")) && !world.has(&format!("secret {name}")));
+    assert_eq!(world.get(&request)["spec"]["approvalDecision"], "pending");
+    let asked = world.get(&request)["status"]["nonAdminBackupStorageLocation"]["requestedSpec"].clone();
+    assert_eq!(asked["objectStorage"]["bucket"], "other", "an administrator sees what it would be");
+    assert_eq!(world.get("nabsl shop/bucket")["status"]["phase"], "New");
+    world.edit(&request, approve);
+    world.settle();
+    assert!(world.has(&format!("bsl {name}")));
 }
 
 /// Asked for, approved, used, changed, put back, and gone again.

@@ -37,6 +37,30 @@ fn an_administrator_is_asked_approves_rejects_and_revokes() {
 }
 
 #[test]
+fn an_approval_before_it_is_written_down_what_is_asked_for_does_not_count() {
+    let mut play = Play::new(true);
+    for action in play.pass().actions {
+        play.act(&action);
+    }
+    play.admin_says("approve");
+    let done = play.settle();
+    assert_eq!(done[0], "patch NonAdminBackupStorageLocationRequest", "{done:?}");
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::New), false));
+    play.admin_says("approve");
+    play.settle();
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
+
+    // Where nobody has to approve, nacre makes the request approved, and writes down what is asked for after that.
+    let mut play = Play::new(false);
+    for action in play.pass().actions {
+        play.act(&action);
+    }
+    assert!(!play.velero_has_it());
+    play.settle();
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
+}
+
+#[test]
 fn a_tenant_is_told_why_an_administrator_says_no() {
     let mut play = Play::new(true);
     play.settle();
