@@ -23,6 +23,9 @@ use super::{
 /// Forms are small.
 const LARGEST_FORM: usize = 64 << 10;
 
+/// What is sent there may be wrong, which is no reason to end a session that lives.
+const SIGN_IN: [&str; 2] = ["/start", "/login"];
+
 /// Everything the console knows. It writes none of it anywhere.
 pub(super) struct Console {
     pub(super) logins: Logins,
@@ -118,11 +121,12 @@ async fn guarded(State(console): State<Arc<Console>>, request: Request, next: Ne
     let headers = request.headers().clone();
     let has_cookie = login::cookie(&headers, &cookie).is_some();
     let same_page = same_page(&request).filter(|_| !has_cookie);
+    let signs_in = SIGN_IN.contains(&request.uri().path());
     let mut answer = match refusal {
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
         None => next.run(request).await,
     };
-    if answer.status() == StatusCode::UNAUTHORIZED {
+    if answer.status() == StatusCode::UNAUTHORIZED && !signs_in {
         // The API server rejects the token from now on, and so does the console.
         console.logins.forget(&headers, &cookie);
         if let Some(path) = same_page {
