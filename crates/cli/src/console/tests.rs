@@ -2,6 +2,7 @@
 //! `e2e/tests/console`.
 
 mod admin;
+mod answers;
 mod commands;
 mod files;
 mod form;
