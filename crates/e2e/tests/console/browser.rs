@@ -157,15 +157,15 @@ impl Browser<'_> {
     /// Writes into a field once it is there. A page that follows what happens may replace it just then: nothing was
     /// written into it yet.
     pub(crate) async fn write(&self, selector: &str, text: &str) -> Result<()> {
-        let written = eventually(&format!("{selector} to be there"), PATIENCE, async || {
+        let work = async || {
             let element = self.find(selector).await?;
             let path = format!("/element/{element}/value");
             match self.ask("POST", &path, Some(json!({ "text": text }))).await {
                 Err(error) if error.to_string().starts_with("stale element") => Err(error),
                 written => Ok(written),
             }
-        });
-        written.await?.map(drop)
+        };
+        eventually(&format!("{selector} to be there"), PATIENCE, work).await?.map(drop)
     }
 
     /// Waits until the browser is at the page with this path.
