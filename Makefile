@@ -71,7 +71,10 @@ long: tools build ## Run the long stories at full size (half an hour)
 	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
 	@$(IF_NODE) then $(MAKE) --no-print-directory long-node; else echo "== No stories on a node: they need Linux and root."; fi
-	@echo "== All long tests passed."
+	@without=; tools/browser.sh || without=" a browser"; \
+	$(IF_NODE) then :; else without="$$without$${without:+ or} a node"; fi; \
+	if [ -z "$$without" ]; then echo "== All long tests passed."; \
+	else echo "== The long tests passed that run without$$without. The others were not run."; fi
 
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -158,6 +159,8 @@ pub struct Mark(u64);
 pub struct Audit<'a> {
     pub(crate) log: &'a Path,
     pub(crate) access: &'a Access,
+    /// Where this process reaches the API server, if that is in a network of its own.
+    pub(crate) forward: Option<SocketAddr>,
 }
 
 impl Audit<'_> {
@@ -205,7 +208,10 @@ impl Audit<'_> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let user_agent = format!("{FENCE}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let before = Mark(std::fs::metadata(self.log).map_or(0, |log| log.len()));
-        let config = self.access.config(&self.access.admin_kubeconfig(), &user_agent).await?;
+        let mut config = self.access.config(&self.access.admin_kubeconfig(), &user_agent).await?;
+        if let Some(address) = self.forward {
+            config.cluster_url = format!("https://{address}").parse()?;
+        }
         let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config)?);
         reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
         let quoted = format!("\"{user_agent}\"");

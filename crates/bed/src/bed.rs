@@ -246,7 +246,7 @@ impl Bed {
 
     /// The audit log.
     pub fn audit(&self) -> Audit<'_> {
-        Audit { log: &self.control_plane.audit_log, access: &self.control_plane.access }
+        Audit { log: &self.control_plane.audit_log, access: &self.control_plane.access, forward: None }
     }
 
     /// A program to run against this bed, with its output in the bed's folder and `KUBECONFIG` set.

@@ -57,14 +57,11 @@ impl ControlPlane {
         let access = Access::new(folder, format!("https://127.0.0.1:{api_port}"), pki.ca.clone())?;
         let tokens = folder.join("tokens.csv");
         fs::write(&tokens, access.token_file())?;
-        let policy = folder.join("audit-policy.yaml");
-        fs::write(&policy, audit::policy(settings.audit_reads))?;
         let audit_log = folder.join("audit.log");
         let program = Program::new(binaries.path("kube-apiserver"), folder.join("kube-apiserver.log"))
             .args(api_server_flags(&pki, client_port, api_port))
             .arg(format!("--token-auth-file={}", tokens.display()))
-            .arg(format!("--audit-policy-file={}", policy.display()))
-            .arg(format!("--audit-log-path={}", audit_log.display()))
+            .args(audit_flags(folder, &audit_log, settings.audit_reads)?)
             .args(&settings.api_server_flags);
         let api_server = program.start()?;
 
@@ -147,9 +144,19 @@ fn api_server_flags(pki: &Pki, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         format!("--service-account-key-file={}", pki.token_public_key.display()),
         format!("--service-account-signing-key-file={}", pki.token_key.display()),
+    ]
+}
+
+/// What makes the API server write this audit log. Its policy is kept in the folder.
+pub(crate) fn audit_flags(folder: &Path, log: &Path, reads: bool) -> Result<[String; 3]> {
+    let policy = folder.join("audit-policy.yaml");
+    fs::write(&policy, audit::policy(reads))?;
+    Ok([
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", log.display()),
         // A size that is never reached: a rotated log would silently restart the count.
         "--audit-log-maxsize=1000000".into(),
-    ]
+    ])
 }
 
 fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Access) -> Program {

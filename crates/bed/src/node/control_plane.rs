@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::access::{Access, random_token};
 use crate::binaries::Binaries;
-use crate::control_plane::etcd;
+use crate::control_plane::{audit_flags, etcd};
 use crate::pki::Pki;
 use crate::process::Program;
 
@@ -35,8 +35,13 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Makes keys, certificates, tokens and kubeconfig files.
-    pub(crate) fn prepare(binaries: &Binaries, programs: &Programs, folder: &Path) -> Result<Self> {
+    /// Makes keys, certificates, tokens and kubeconfig files. Every request goes into the audit log, if there is one.
+    pub(crate) fn prepare(
+        binaries: &Binaries,
+        programs: &Programs,
+        folder: &Path,
+        audit_log: Option<&Path>,
+    ) -> Result<Self> {
         let pki = Pki::make_for(&folder.join("pki"), &NAMES)?;
         let access = Access::new(folder, format!("https://{ADDRESS}:{API_PORT}"), pki.ca.clone())?;
         let mut tokens = access.token_file();
@@ -68,7 +73,8 @@ impl ControlPlane {
                 .arg(format!("--service-account-private-key-file={}", pki.token_key.display()));
         let api_server = Program::new(binaries.path("kube-apiserver"), log("kube-apiserver"))
             .args(api_server_flags(&pki))
-            .arg(format!("--token-auth-file={}", token_file.display()));
+            .arg(format!("--token-auth-file={}", token_file.display()))
+            .args(audit_log.map(|log| audit_flags(folder, log, true)).transpose()?.into_iter().flatten());
         let etcd = etcd(binaries, folder, ETCD_PORTS.0, ETCD_PORTS.1);
         Ok(Self { access, pki, etcd, api_server, controller_manager, scheduler })
     }

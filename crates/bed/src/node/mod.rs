@@ -21,12 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use kube::api::DynamicObject;
 use kube::{Client, Config};
 
 use crate::access::Access;
 use crate::apply::apply;
+use crate::audit::Audit;
 use crate::binaries::Binaries;
 use crate::folder::Folder;
 use crate::process::{Process, Program};
@@ -53,6 +54,7 @@ pub struct Node {
     running: BTreeMap<String, Running>,
     volumes: AtomicUsize,
     access: Access,
+    audit_log: Option<PathBuf>,
     binaries: Binaries,
     programs: Programs,
     folder: Folder,
@@ -140,6 +142,12 @@ impl Node {
     /// The namespace Velero lives in.
     pub fn velero_namespace(&self) -> &str {
         velero::NAMESPACE
+    }
+
+    /// The audit log, with every request, reads too. A cluster whose folder stays has none.
+    pub fn audit(&self) -> Result<Audit<'_>> {
+        let log = self.audit_log.as_deref().context("a cluster whose folder stays has no audit log")?;
+        Ok(Audit { log, access: &self.access, forward: Some(self.forward.address()) })
     }
 
     /// A client in `system:masters`, for this process. It belongs to the async runtime it is made in.

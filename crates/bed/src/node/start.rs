@@ -32,17 +32,20 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
     programs::check_root()?;
     programs::check_packages()?;
     let (binaries, programs) = (Binaries::find()?, Programs::find()?);
+    // In a folder that stays it would fill the disk.
+    let has_audit_log = folder.is_none();
     let folder = match folder {
         Some(path) => Folder::named(path)?,
         None => Folder::temporary()?,
     };
     let path = folder.path();
+    let audit_log = has_audit_log.then(|| path.join("audit.log"));
     let archives = {
         let (binaries, programs, work) = (binaries.clone(), programs.clone(), path.join("images"));
         tokio::task::spawn_blocking(move || images::archives(&binaries, &programs, &work))
     };
     let namespaces = Namespaces::start(path).await?;
-    let control_plane = ControlPlane::prepare(&binaries, &programs, path)?;
+    let control_plane = ControlPlane::prepare(&binaries, &programs, path, audit_log.as_deref())?;
     let forward = Forward::start(namespaces.first_process(), SocketAddr::new(ADDRESS.parse()?, API_PORT))?;
     let (etcd, api_server) = (control_plane.etcd, control_plane.api_server);
     let mut node = Node {
@@ -51,6 +54,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
         running: BTreeMap::new(),
         volumes: AtomicUsize::new(volumes::AT_FIRST),
         access: control_plane.access,
+        audit_log,
         binaries,
         programs,
         folder,

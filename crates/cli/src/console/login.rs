@@ -18,6 +18,7 @@ use ring::{
 };
 use tokio::sync::watch;
 
+use super::link::Link;
 use crate::connect::Session;
 
 /// How long a session lives without being used.
@@ -32,7 +33,7 @@ const LONGEST_TOKEN: usize = 16 << 10;
 /// How people sign in.
 pub(super) enum SignIn {
     /// On a laptop: whoever has the code of the link is the person of the kubeconfig. It is good for one use.
-    Code { session: Session, code: Mutex<Option<String>> },
+    Code { session: Session, link: Mutex<Option<Link>> },
     /// In a cluster: by a token of the API server's. This makes a connection of it, and of nothing else.
     Token(Connect),
 }
@@ -153,15 +154,22 @@ impl Logins {
 
     /// Exchanges the code of the link for a cookie. The second use of a code is nobody's.
     pub(super) fn exchange(&self, given: &str) -> Option<String> {
-        let SignIn::Code { session, code } = &self.sign_in else { return None };
-        let mut code = code.lock().unwrap_or_else(PoisonError::into_inner);
-        let right = code.as_ref().is_some_and(|code| hash(code) == hash(given));
+        let SignIn::Code { session, link } = &self.sign_in else { return None };
+        let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
+        let right = link.as_ref().is_some_and(|link| hash(&link.code) == hash(given));
         if !right {
             return None;
         }
-        *code = None;
-        drop(code);
+        *link = None;
+        drop(link);
         self.admit(session.clone(), "", None)
+    }
+
+    /// From now on the link leads nowhere, if nobody has used it.
+    pub(super) fn withdraw(&self) {
+        if let SignIn::Code { link, .. } = &self.sign_in {
+            *link.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 
     /// The connection of a token, before it is known whether the API server accepts it.

@@ -2,6 +2,7 @@
 
 mod guard;
 mod html;
+mod link;
 mod live;
 mod login;
 mod pages;
@@ -13,8 +14,7 @@ mod tests;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    process::Stdio,
+    path::{Path, PathBuf},
     sync::Mutex,
 };
 
@@ -25,7 +25,8 @@ use tokio::net::TcpListener;
 
 use self::{
     guard::Address,
-    login::{Logins, SignIn, secret},
+    link::Link,
+    login::{Logins, SignIn},
     serve::{Console, Storage},
 };
 use crate::{
@@ -83,24 +84,23 @@ pub(crate) async fn run(session: &Session, args: &Args) -> Result<Outcome> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await;
     let listener = listener.with_context(|| format!("listening on port {}", args.port))?;
     let port = listener.local_addr()?.port();
-    let code = secret()?;
-    let link = format!("http://127.0.0.1:{port}/start?code={code}");
-    let sign_in = SignIn::Code { session: session.clone(), code: Mutex::new(Some(code)) };
-    let router = serve::router(Console::new(Logins::new(sign_in)?, Address::Loopback(port), Storage::System));
-    say(&format!("{link}\n"))?;
-    remark("The link is valid once, on this machine. Ctrl-C ends the console.");
-    if !args.no_open && !open(&link) {
+    let mut link = Link::new(port)?;
+    let url = link.url();
+    let page = if args.no_open { None } else { Some(link.write_page().map(Path::to_owned)) };
+    let sign_in = SignIn::Code { session: session.clone(), link: Mutex::new(Some(link)) };
+    let console = Console::new(Logins::new(sign_in)?, Address::Loopback(port), Storage::System);
+    say(&format!("{url}\n"))?;
+    // Some browsers are not permitted to read the page: those that Linux distributions run in a sandbox.
+    remark(
+        "The link is valid once, on this machine. Open it yourself if the browser does not. Ctrl-C ends the console.",
+    );
+    if page.is_some_and(|page| !page.is_ok_and(|page| link::open(&page))) {
         remark("No browser could be opened: open the link yourself.");
     }
-    serve_until(listener, router, interrupted()).await
-}
-
-/// Opens the browser; whether there was something to open it with.
-fn open(link: &str) -> bool {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok()
+    let served = serve_until(listener, serve::router(console.clone()), interrupted()).await;
+    // A link that nobody used leaves no file behind.
+    console.logins.withdraw();
+    served
 }
 
 /// In a cluster, as whoever signs in, with their token and nothing else.

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Request, State},
+    handler::Handler as _,
     http::{StatusCode, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
@@ -16,12 +17,19 @@ use super::{
     guard::{Address, is_from_another_site, protect},
     live,
     login::{self, Logins},
-    pages::{admin, backup, files, home, locations, namespace, replace, restore, schedules, sign},
+    pages::{
+        Failed, admin, backup, files, home, locations, namespace, replace, restore, schedules, see, sign,
+    },
     replacing::Replacements,
 };
 
 /// Forms are small.
 const LARGEST_FORM: usize = 64 << 10;
+/// But for a policy: a ConfigMap holds 1 MiB, and in a form a character may take three.
+const LARGEST_POLICY: usize = 2 << 20;
+
+/// What is sent there may be wrong, which is no reason to end a session that lives.
+const SIGN_IN: [&str; 2] = ["/start", "/login"];
 
 /// Everything the console knows. It writes none of it anywhere.
 pub(super) struct Console {
@@ -61,8 +69,8 @@ pub(super) fn router(console: Arc<Console>) -> Router {
         .route("/", get(home::show))
         .route("/go", get(home::go))
         .route("/start", get(sign::start))
-        .route("/login", post(sign::login))
-        .route("/logout", post(sign::logout))
+        .route("/login", get(async || see("/")).post(sign::login))
+        .route("/logout", get(async || see("/")).post(sign::logout))
         .route("/ns/{namespace}", get(namespace::show))
         .route("/ns/{namespace}/live", get(live::namespace))
         .route("/ns/{namespace}/backups", get(backup::list).post(backup::create))
@@ -89,7 +97,10 @@ pub(super) fn router(console: Arc<Console>) -> Router {
         .route("/admin/requests/{namespace}/{name}", get(admin::request).post(admin::decide))
         .route("/admin/queue", get(admin::queue).post(admin::mark))
         .route("/admin/usage", get(admin::usage))
-        .route("/admin/policy", get(admin::policy).post(admin::try_policy))
+        .route(
+            "/admin/policy",
+            get(admin::policy).post(admin::try_policy.layer(DefaultBodyLimit::max(LARGEST_POLICY))),
+        )
         .route("/admin/migration", get(admin::migration))
         .route("/admin/doctor", get(admin::doctor))
         .route("/assets/console.css", get(async || asset("text/css", include_str!("assets/console.css"))))
@@ -99,6 +110,8 @@ pub(super) fn router(console: Arc<Console>) -> Router {
         )
         .route("/assets/icon.svg", get(async || asset("image/svg+xml", include_str!("assets/icon.svg"))))
         .route("/healthz", get(async || "ok"))
+        .fallback(async || Failed::NotFound)
+        .method_not_allowed_fallback(async || Failed::NotFound)
         .layer(DefaultBodyLimit::max(LARGEST_FORM))
         .layer(from_fn_with_state(console.clone(), guarded))
         .with_state(console)
@@ -118,11 +131,15 @@ async fn guarded(State(console): State<Arc<Console>>, request: Request, next: Ne
     let headers = request.headers().clone();
     let has_cookie = login::cookie(&headers, &cookie).is_some();
     let same_page = same_page(&request).filter(|_| !has_cookie);
+    let signs_in = SIGN_IN.contains(&request.uri().path());
     let mut answer = match refusal {
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
         None => next.run(request).await,
     };
-    if answer.status() == StatusCode::UNAUTHORIZED {
+    if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        answer = Failed::TooLarge.into_response();
+    }
+    if answer.status() == StatusCode::UNAUTHORIZED && !signs_in {
         // The API server rejects the token from now on, and so does the console.
         console.logins.forget(&headers, &cookie);
         if let Some(path) = same_page {

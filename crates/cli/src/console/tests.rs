@@ -2,6 +2,7 @@
 //! `e2e/tests/console`.
 
 mod admin;
+mod answers;
 mod commands;
 mod files;
 mod form;
@@ -30,6 +31,7 @@ use tower::ServiceExt as _;
 
 use super::{
     guard::Address,
+    link::Link,
     login::{Logins, SignIn},
     serve::{Console, Storage, router},
 };
@@ -305,8 +307,12 @@ fn backup(name: &str, message: &str) -> Value {
 }
 
 fn on_laptop(server: &ApiServer) -> Router {
-    let sign_in = SignIn::Code { session: server.session(), code: Mutex::new(Some("code".to_owned())) };
-    router(Console::new(Logins::new(sign_in).unwrap(), Address::Loopback(7000), Storage::System))
+    router(laptop(server, Link::with_code(7000, "code".to_owned())))
+}
+
+fn laptop(server: &ApiServer, link: Link) -> Arc<Console> {
+    let sign_in = SignIn::Code { session: server.session(), link: Mutex::new(Some(link)) };
+    Console::new(Logins::new(sign_in).unwrap(), Address::Loopback(7000), Storage::System)
 }
 
 /// The console in a cluster; the token of each session is written down with its calls.
@@ -381,7 +387,19 @@ async fn the_link_works_once_and_nothing_works_without_it() {
     assert!(server.calls.lock().unwrap().is_empty(), "nobody was let in");
     let cookie = enter(&router).await;
     assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
-    assert_eq!(send(&router, get("/start?code=code", "")).await.status, StatusCode::UNAUTHORIZED);
+    // The second use is nobody's, and ends nobody's session: pages on other ports of this host can send it, too.
+    for other in ["", "nacre-console-7000=guess"] {
+        let answer = send(&router, get("/start?code=code", other)).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert!(!answer.headers.contains_key(header::SET_COOKIE), "{:?}", answer.headers);
+    }
+    for code in ["code", "wrong"] {
+        let answer = send(&router, get(&format!("/start?code={code}"), &cookie)).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+        assert_eq!(answer.headers[header::LOCATION], "/ns/shop");
+        assert!(!answer.headers.contains_key(header::SET_COOKIE), "{:?}", answer.headers);
+        assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+    }
     // A proxy's header is nobody's word on a laptop.
     let mut request = get("/ns/shop", "");
     request.headers_mut().insert(header::AUTHORIZATION, "Bearer t".parse().unwrap());

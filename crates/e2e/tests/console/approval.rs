@@ -87,6 +87,13 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     his.sees("allows backups to be kept at most 48h").await?;
     his.does_not_see("s3Url").await?;
     his.inspect("39-policy-tried").await?;
+    // What the console does not take is said on a page, also if the browser was not done sending it.
+    his.script("document.querySelector('#policy').value = '#'.repeat(8 << 20)").await?;
+    his.click("form[action='/admin/policy'] button").await?;
+    his.sees("This form is too large").await?;
+    his.open(&admin.page("/")).await?;
+    his.sees("Namespaces you can see").await?;
+    his.inspect("27-namespaces").await?;
     for (path, name, words) in [
         ("usage", "33-usage", "browser-mill"),
         ("policy", "34-policy", "storageLocations.requireApproval"),
@@ -104,5 +111,8 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     })
     .await?;
     hers.finds(&tenant.page("/ns/browser-mill/locations/mine"), "Available").await?;
-    hers.inspect("36-location").await
+    hers.inspect("36-location").await?;
+    hers.open(&tenant.page("/ns/browser-mill/locations")).await?;
+    hers.sees("mine").await?;
+    hers.inspect("28-locations").await
 }

@@ -9,10 +9,18 @@ use crate::browser::Driver;
 use crate::cluster::{laptop, stage};
 
 const BACKUPS: usize = 1000;
-/// How long the first page may take, in milliseconds.
+/// How long a page may take, in milliseconds, from the request until all of it is loaded.
 const LONGEST: f64 = 300.0;
-/// The machine may be busy with something else: the fastest of so many counts.
+/// The one in the middle of so many counts.
 const LOADS: usize = 9;
+/// The event at the end of a load may come after the driver has the page.
+const LOADED: &str = "return new Promise((done) => {
+    const look = () => {
+        const load = performance.getEntriesByType('navigation')[0];
+        if (load.loadEventEnd > 0) done(load.loadEventEnd - load.requestStart); else setTimeout(look, 5);
+    };
+    look();
+})";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_page_of_a_thousand_backups_is_fast() -> Result<()> {
@@ -34,15 +42,13 @@ async fn the_first_page_of_a_thousand_backups_is_fast() -> Result<()> {
         let mut took = Vec::new();
         for _ in 0..LOADS {
             browser.open(&console.page(&format!("/ns/browser-many{path}"))).await?;
-            let script = "const all = performance.getEntriesByType('navigation')[0];
-                return all.responseEnd - all.requestStart";
-            took.push(browser.script(script).await?.as_f64().unwrap_or(f64::MAX));
+            took.push(browser.script(LOADED).await?.as_f64().unwrap_or(f64::MAX));
         }
         took.sort_by(f64::total_cmp);
         let (best, median) = (took[0], took[LOADS / 2]);
         let page = if path.is_empty() { "the overview" } else { "the first page of the list" };
         println!("{BACKUPS} backups: {page} takes {best:.0} ms at best, {median:.0} ms in the middle");
-        ensure!(best < LONGEST, "{page} takes {took:?} ms");
+        ensure!(median < LONGEST, "{page} takes {took:?} ms");
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::NonAdminBackup;
+use api::{NonAdminBackup, NonAdminRestore};
 use bed::wait_until;
-use e2e::played::{bring_back, complete, play, refuse_downloads, restore_of, safety_backup, shop};
+use e2e::played::{bring_back, complete, condition, play, refuse_downloads, restore_of, safety_backup, shop};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::json;
@@ -71,6 +71,17 @@ async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
     let stayed = browser.script("return window.stayed === true").await?;
     ensure!(stayed == true, "the page was loaded again instead of following what happens");
     browser.inspect("14-replaced").await?;
+
+    // The page of the restore has what came back and what did not, claim by claim.
+    let claims = json!([{"name": "files", "state": "Restored", "bytes": 8_388_608},
+        {"name": "cache", "state": "Kept", "message": "the claim exists"}]);
+    let status = json!({"conditions": condition("DataRestored", "False", "ClaimsKept"), "claims": claims});
+    play::<NonAdminRestore>(tenant, &restore, status).await?;
+    browser.open(&console.page(&format!("/ns/browser-undo/restores/{restore}"))).await?;
+    for words in ["3/3", "files: restored, 8 MiB", "cache: NOT restored: the claim exists"] {
+        browser.sees(words).await?;
+    }
+    browser.inspect("15-not-all-restored").await?;
     downloads.abort();
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The owner of a namespace: from the first look to what was lost and is back.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use api::NonAdminRestore;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::browser::Driver;
@@ -20,6 +22,10 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.sees("Not safe: there is no good backup").await?;
     ensure!(!browser.url().await?.contains("code="), "{}", browser.url().await?);
     browser.inspect("1-not-safe").await?;
+    // In this browser the link goes on leading here, and signs nobody out.
+    browser.open(&console.link).await?;
+    browser.leads_to("/ns/browser-shop").await?;
+    browser.sees("Not safe: there is no good backup").await?;
 
     // What would happen, then a backup, whose progress is seen without loading the page again. A keyboard is enough.
     browser.tabs_to("main a[href$='/new-backup']").await?;
@@ -80,6 +86,14 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.inspect("7-preview").await?;
     browser.click("button[value=restore]").await?;
     browser.sees("Completed").await?;
+    // What came back: so many objects, and the data of no claim, since there was none.
+    let restores = ada.api::<NonAdminRestore>().list(&ListParams::default()).await?.items;
+    let status = restores.first().and_then(|restore| restore.status.as_ref()?.velero_restore.as_ref());
+    let progress = status.and_then(|velero| velero.status.as_ref()?.progress.as_ref());
+    let items = progress.and_then(|progress| progress.items_restored).context("no items")?;
+    browser.sees(&format!("complete, {items} item")).await?;
+    browser.sees(&format!("{items}/{items}")).await?;
+    browser.sees("there is no volume data to restore").await?;
     browser.inspect("8-restored").await?;
     ensure!(ada.api::<ConfigMap>().get_opt("prices").await?.is_some(), "prices is back");
 

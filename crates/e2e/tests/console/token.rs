@@ -70,6 +70,8 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     browser.write("#token", &token).await?;
     browser.click("form[action='/login'] button").await?;
     browser.sees("Which namespace?").await?;
+    browser.sees("You are not permitted to list namespaces").await?;
+    browser.inspect("42-which-namespace").await?;
     browser.write("#namespace", "browser-token").await?;
     browser.click("form[action='/go'] button").await?;
     browser.sees("Not safe: there is no good backup").await?;

@@ -19,6 +19,10 @@ use crate::alone;
 const IMAGE: &str = "localhost/sign-in-proxy:test";
 const PROXY: &str = "sign-in-proxy";
 const PORT: u16 = 4180;
+/// The account of the console's own pod.
+const ACCOUNT: &str = "system:serviceaccount:velero:nacre-console";
+/// How the console's requests begin in the audit log.
+const CONSOLE: &str = "nacre-console/";
 const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What somebody signs in with at the proxy.
@@ -107,6 +111,8 @@ async fn behind_a_proxy_that_signs_in_everybody_is_who_they_are() -> Result<()> 
     let Some(cluster) = alone().await? else { return Ok(()) };
     let namespace = cluster.tenant("console", "carl").await?.namespace.clone();
     cluster.set_policy("downloads: {platformStorage: all}").await?;
+    let audit = cluster.site.node()?.audit()?;
+    let mark = audit.mark().await?;
     let args = ["install", "--console", "--wait", "--timeout", "4m"];
     cluster.cli(&args).await?.ok()?;
     let ada = person(&cluster, &namespace, "ada", Some("admin")).await?;
@@ -119,7 +125,9 @@ async fn behind_a_proxy_that_signs_in_everybody_is_who_they_are() -> Result<()> 
     // Nobody gets past the proxy by a token of their own making.
     let nobody = browser.fetch(None, &own, None).await?;
     ensure!(!nobody.success && nobody.stderr.contains("401"), "{nobody:?}");
-    let page = browser.page("ada", &own).await?;
+    // A Service leads to a pod some time after that is ready.
+    let reached = async || browser.page("ada", &own).await;
+    let page = eventually("the console to be reached through its Service", TIMEOUT, reached).await?;
     ensure!(page.contains("Not safe: there is no good backup"), "{page}");
     ensure!(page.contains(&format!("system:serviceaccount:{namespace}:ada")), "{page}");
     ensure!(!page.contains(&ada), "the token is on the page");
@@ -179,6 +187,19 @@ async fn behind_a_proxy_that_signs_in_everybody_is_who_they_are() -> Result<()> 
         Ok(())
     })
     .await?;
+
+    // The pod runs as an account of its own, as which nothing was asked: neither done, nor read, nor refused.
+    let own = ["get", "pods", "--namespace", VELERO, "--output=jsonpath={.items[*].spec.serviceAccountName}"];
+    let accounts = cluster.site.kubectl(&own).await?.ok()?;
+    ensure!(accounts.split(' ').any(|name| ACCOUNT.ends_with(&format!(":{name}"))), "{accounts}");
+    let all = audit.since(mark).await?;
+    let as_itself = all.only(|one| one.user == ACCOUNT);
+    ensure!(as_itself.is_empty(), "{:#?}", as_itself.tally());
+    // What the people asked for is there, with what was only read.
+    let ada = format!("system:serviceaccount:{namespace}:ada");
+    let asked = all.by(CONSOLE);
+    let reads = asked.only(|one| one.user == ada && one.verb == "list");
+    ensure!(!reads.is_empty(), "{:#?}", asked.tally());
     cluster.site.kubectl(&["delete", "pod,secret", PROXY, "--namespace", VELERO, "--now"]).await?.ok()?;
     cluster.cli(&["install", "--console=false", "--wait", "--timeout", "4m"]).await?.ok()?;
     Ok(())

@@ -20,7 +20,7 @@ use crate::{
         person::{Person, Posted, may},
     },
     describe, explain,
-    location::{self, state::LocationState},
+    location::{self, known::Known, state::LocationState},
     output::Format,
 };
 
@@ -95,10 +95,13 @@ pub(in crate::console) async fn form(
     Query(fields): Query<Vec<(String, String)>>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
-    let (can, secrets) = tokio::join!(
+    let (own, can, secrets) = tokio::join!(
+        Known::own(&session),
         may(&session, "create", "nonadminbackupstoragelocations", &namespace),
         secrets(&session)
     );
+    // The other two answers are also "no" if the API server gives none, or does not know the person any more.
+    own?;
     let given = |name: &str| given(&fields, name);
     let text = |name: &str, label: &str, hint: &str, needed: bool| {
         html! {

@@ -66,6 +66,8 @@ pub(super) enum Failed {
     NotFound,
     /// The API server rejects the token from now on.
     SignedOut,
+    /// The form is larger than the console takes.
+    TooLarge,
     Error(Error),
 }
 
@@ -113,6 +115,13 @@ impl IntoResponse for Failed {
                 "Signed out",
                 "The API server does not accept your credentials any more: they have expired or were revoked. Sign in \
                  again."
+                    .to_owned(),
+            ),
+            Self::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "This form is too large",
+                "The console takes forms of up to 64 KiB, and policies of up to 2 MiB. Nothing was done. In a shell there is \
+                 no such limit: kubectl nacre policy check -f policy.yaml --requests tries a policy of any size."
                     .to_owned(),
             ),
             Self::Error(error) => (StatusCode::BAD_GATEWAY, "That did not work", in_words(&error)),

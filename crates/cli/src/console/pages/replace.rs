@@ -271,30 +271,37 @@ pub(in crate::console) async fn begin(
         let refused = Refused { title: "Nothing was removed", back, command };
         refused.show(person, place(), error).await
     };
+    if let Some(begun) = StoredRecord::find(&session, backup).await? {
+        // Any other button is of a page that did not show it, or is the second click of a double click. Neither agrees to
+        // go on with what may be somebody else's.
+        if posted.text("do") == "resume" {
+            console.replacements.work(session, begun);
+        }
+        return Ok(see(&path));
+    }
     let choice = match choice(posted.fields()) {
         Ok(choice) => choice,
         Err(error) => return refused(&path, &command(&namespace, backup, &[]), &error).await,
     };
     let arguments = arguments(&choice);
-    let begun = match (StoredRecord::find(&session, backup).await?, posted.text("do")) {
-        (None, "preview") => return Ok(see(&choice.link(&path))),
+    let begun = match posted.text("do") {
+        "preview" => return Ok(see(&choice.link(&path))),
         // What was ticked after the page was shown was not previewed, and nobody agreed to it.
-        (None, "replace") if !choice.is_as_shown(posted.fields()) => {
-            return Ok(see(&choice.changed_link(&path)));
-        }
-        (None, "replace") => {
+        "replace" if !choice.is_as_shown(posted.fields()) => return Ok(see(&choice.changed_link(&path))),
+        "replace" => {
             let agreed = Agreed { namespace: posted.text("confirm"), shown: posted.text("shown") };
             Box::pin(agreed.begin(&session, backup, &arguments)).await
         }
-        (Some(begun), _) => Ok(begun),
         // It is over meanwhile.
-        (None, _) => return Ok(see(&path)),
+        _ => return Ok(see(&path)),
     };
     match begun {
         Ok(begun) => {
             console.replacements.work(session, begun);
             Ok(see(&path))
         }
+        // Both clicks of a double click may come this far, and only one of them can begin it.
+        Err(_) if StoredRecord::find(&session, backup).await?.is_some() => Ok(see(&path)),
         Err(error) => refused(&choice.link(&path), &command(&namespace, backup, &arguments), &error).await,
     }
 }

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use jiff::Timestamp;
 use maud::html;
 use serde::Deserialize;
 
@@ -23,20 +24,23 @@ pub(in crate::console) struct Code {
     code: String,
 }
 
-/// The link that was printed: its code becomes a cookie.
+/// The link that was printed: its code becomes a cookie. In a browser that has one the link goes on leading to the console.
 pub(in crate::console) async fn start(
     State(console): State<Arc<Console>>,
+    headers: HeaderMap,
     Query(given): Query<Code>,
 ) -> Response {
-    let Some(cookie) = console.logins.exchange(&given.code) else {
-        let words = "This link was used before, or is not of this console.";
-        return page(&console, Some(words));
-    };
     let to = match &console.logins.sign_in {
         SignIn::Code { session, .. } if !session.namespace.is_empty() => format!("/ns/{}", session.namespace),
         _ => "/".to_owned(),
     };
-    with_cookie(lead_on("Signed in", &to), &console, &cookie)
+    if let Some(cookie) = console.logins.exchange(&given.code) {
+        return with_cookie(lead_on("Signed in", &to), &console, &cookie);
+    }
+    if console.logins.who(&headers, &console.address.cookie(), Timestamp::now()).is_some() {
+        return see(&to);
+    }
+    page(&console, Some("This link was used before, or is not of this console."))
 }
 
 /// A page, not a redirect: what leads on from here is of the same site, and brings the cookie.

@@ -220,3 +220,21 @@ async fn another_policy_is_tried_on_all_requests_and_not_applied() {
     let calls = server.calls.lock().unwrap();
     assert!(!calls.iter().any(|call| call.starts_with("PATCH") || call.starts_with("PUT")), "{calls:?}");
 }
+
+#[tokio::test]
+async fn a_large_policy_is_tried_too() {
+    let server = cluster();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let token = csrf(&send(&router, get("/admin/policy", &cookie)).await.text);
+    let try_it = async |comment: usize| {
+        let policy = format!("# {}\nbackup: {{ ttl: {{ max: 48h }} }}", "x".repeat(comment));
+        let form = format!("csrf={token}&policy={}", crate::console::pages::escaped(&policy));
+        send(&router, post("/admin/policy", &cookie, &form)).await
+    };
+    let tried = try_it(1 << 20).await;
+    assert!(tried.text.contains("would refuse 1 of 2 requests"), "{}", tried.status);
+    let tried = try_it(2 << 20).await;
+    assert_eq!(tried.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(tried.text.contains("kubectl nacre policy check -f policy.yaml --requests"), "{}", tried.text);
+}

@@ -2,6 +2,7 @@
 
 use crate::console::pages::escaped;
 
+#[derive(Clone)]
 pub(super) struct Form {
     fields: Vec<(String, String, Kind)>,
 }
@@ -44,6 +45,12 @@ impl Form {
     pub(super) fn write(&mut self, name: &str, text: &str) {
         let mut found = self.fields.iter_mut().filter(|(at, _, kind)| at == name && *kind == Kind::Text);
         found.next().unwrap_or_else(|| panic!("no field {name}")).1 = text.to_owned();
+    }
+
+    /// What a field has.
+    pub(super) fn value(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(at, ..)| at == name);
+        &found.unwrap_or_else(|| panic!("no field {name}")).1
     }
 
     /// What is sent when this button is pressed.

@@ -76,3 +76,14 @@ async fn the_approval_is_seen_in_one_look() {
         assert!(!page.contains("<script>") && !page.contains("<img src=x"), "{path}: {page}");
     }
 }
+
+#[tokio::test]
+async fn whoever_is_signed_out_is_not_told_that_they_may_not_bring_storage() {
+    let server = with_secret();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, get("/ns/shop/new-location", &cookie)).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
+    assert!(answer.text.contains("Signed out") && !answer.text.contains("not permitted"), "{}", answer.text);
+}

@@ -174,6 +174,81 @@ async fn a_link_confirms_nothing() {
     assert!(server.all(RECORDS).is_empty());
 }
 
+/// The answer leads to the page that shows how the replacement goes.
+fn leads_to_it(answer: &Answer) {
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+    assert_eq!(answer.headers[header::LOCATION], PAGE);
+}
+
+#[tokio::test]
+async fn what_somebody_else_began_is_not_driven_by_a_form_that_did_not_show_it() {
+    let server = with_two_claims();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let form = Form::with_button(&send(&router, get(PAGE, &cookie)).await.text, "replace");
+    // Meanwhile somebody else begins one: the record is there, and no step was taken.
+    server.put(RECORDS, begun_elsewhere().await);
+    let mut none = form.clone();
+    none.tick("claim", "files", false);
+    none.tick("claim", "cache", false);
+    let mut wrong = form.clone();
+    wrong.write("confirm", "another");
+    let mut agreed = form.clone();
+    agreed.write("confirm", "shop");
+    let csrf = form.value("csrf");
+    for sent in [
+        form.press("preview"),
+        none.press("preview"),
+        wrong.press("replace"),
+        agreed.press("replace"),
+        format!("csrf={csrf}&do=nonsense"),
+    ] {
+        leads_to_it(&send(&router, post(PAGE, &cookie, &sent)).await);
+        let page = send(&router, get(PAGE, &cookie)).await.text;
+        assert!(
+            page.contains("this console does not work on it") && page.contains("Go on"),
+            "{sent}: {page}"
+        );
+    }
+    assert_eq!(server.all(&format!("{OWN}nonadminbackups")).len(), 1, "no safety backup");
+    assert!(server.get(CLAIMS, "files").is_some() && server.get(DEPLOYMENTS, "web").is_some());
+    // The button of the page that shows it does.
+    let page = send(&router, get(PAGE, &cookie)).await.text;
+    let resume = Form::with_button(&page, "resume").press("resume");
+    leads_to_it(&send(&router, post(PAGE, &cookie, &resume)).await);
+    until_shown(&router, PAGE, &cookie, "nacre has not processed it yet").await;
+}
+
+/// The record of a replacement, as another console writes it down.
+async fn begun_elsewhere() -> Value {
+    let server = with_two_claims();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let mut form = Form::with_button(&send(&router, get(PAGE, &cookie)).await.text, "replace");
+    form.write("confirm", "shop");
+    leads_to_it(&send(&router, post(PAGE, &cookie, &form.press("replace"))).await);
+    server.all(RECORDS).remove(0)
+}
+
+#[tokio::test]
+async fn a_double_click_begins_one_replacement() {
+    let server = shop(false);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let mut form = Form::with_button(&send(&router, get(PAGE, &cookie)).await.text, "replace");
+    form.write("confirm", "shop");
+    let sent = form.press("replace");
+    // At the same time, and once more later.
+    let (first, second) =
+        tokio::join!(send(&router, post(PAGE, &cookie, &sent)), send(&router, post(PAGE, &cookie, &sent)));
+    leads_to_it(&first);
+    leads_to_it(&second);
+    leads_to_it(&send(&router, post(PAGE, &cookie, &sent)).await);
+    until_shown(&router, PAGE, &cookie, "nacre has not processed it yet").await;
+    assert_eq!(server.all(RECORDS).len(), 1);
+    assert_eq!(server.all(&format!("{OWN}nonadminbackups")).len(), 2, "one safety backup");
+}
+
 #[tokio::test]
 async fn a_replacement_goes_step_by_step_and_its_end_is_shown() {
     let server = shop(false);

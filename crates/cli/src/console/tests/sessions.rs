@@ -33,6 +33,38 @@ async fn a_session_ends_with_its_token() {
 }
 
 #[tokio::test]
+async fn the_page_that_leads_to_the_link_is_gone_once_it_is_of_no_use() {
+    let written = || {
+        let mut link = Link::with_code(7000, "code".to_owned());
+        let page = link.write_page().unwrap().to_owned();
+        assert!(page.exists());
+        (laptop(&ApiServer::default(), link), page)
+    };
+    let (console, page) = written();
+    let router = router(console.clone());
+    send(&router, get("/start?code=wrong", "")).await;
+    assert!(page.exists(), "nobody has used the link");
+    enter(&router).await;
+    assert!(!page.exists(), "the link was used");
+    // Or the console ends before. Connections that are still open keep nothing.
+    let (console, page) = written();
+    console.logins.withdraw();
+    assert!(!page.exists());
+    assert_eq!(console.logins.exchange("code"), None);
+}
+
+#[tokio::test]
+async fn a_token_that_is_wrong_ends_no_session() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    let answer = send(&router, post("/login", &cookie, "token=")).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.text.contains("That is not a token"), "{}", answer.text);
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn in_a_cluster_everybody_comes_with_their_own_token() {
     let server = ApiServer::with(vec![backup("daily", "")]);
     let router = in_cluster(&server);
