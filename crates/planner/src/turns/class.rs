@@ -232,7 +232,7 @@ impl Class {
         self.start(uid) > self.time
     }
 
-    /// A request of a namespace is handed over, for so many milliseconds.
+    /// A request of a namespace is handed over, with which a worker is busy for so many milliseconds.
     pub fn hand_over(&mut self, uid: &Uid, arrival: &Arrival, millis: u64) {
         let is_fresh = self.spaces.get(uid).is_some_and(|space| space.fresh.as_ref() == Some(arrival));
         if !self.later.is_empty() {

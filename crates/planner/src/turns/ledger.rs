@@ -96,6 +96,7 @@ mod tests {
             tag: Some(tag),
             is_trusted: true,
             progress: Progress::Ended(Some((0, 60_000))),
+            worked: None,
             since: None,
         }
     }

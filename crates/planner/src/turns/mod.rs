@@ -66,6 +66,8 @@ pub struct Job {
     pub is_trusted: bool,
     /// How far Velero is with it.
     pub progress: Progress,
+    /// How long a worker was busy with it, if none is any more and that is known.
+    pub worked: Option<Took>,
     /// When Velero started it, or else when Velero was given it.
     pub since: Option<Timestamp>,
 }
@@ -81,6 +83,17 @@ pub enum Progress {
     Finalizing,
     /// It is over; without a time if Velero never began with it.
     Ended(Option<Took>),
+}
+
+impl Progress {
+    /// Whether a worker is yet to be done with it.
+    fn is_at_work(self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
+
+    fn is_over(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
 }
 
 /// What becomes of the turn of a request, by a decision about it.
@@ -223,7 +236,7 @@ impl Turns {
         if new.is_front {
             self.front.insert(new.arrival.clone());
         } else {
-            let expected = cost(self.durations.expected_millis(Some(&new.uid)), new.weight);
+            let expected = cost(self.durations.expected_charge(&new.uid), new.weight);
             self.class(new.priority).ask(&new.uid, new.arrival.clone(), expected);
         }
         self.waiting.insert(key.clone(), new);
@@ -234,14 +247,13 @@ impl Turns {
         let arrived = self.on_the_way.extract_if(.., |_, (made, _)| made == name);
         let request = job.as_ref().and_then(|job| job.request.as_ref());
         self.given.extend(arrived.map(|(key, _)| key).filter(|key| Some(key) == request));
-        let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
         let has_enough = self.of.len() >= self.workers;
         let before = self.jobs.remove(name);
         if let Some(AtVelero { uid, progress, .. }) = &before {
             self.count(uid.as_ref(), *progress, false);
             add(&mut self.unfinished, uid.as_ref(), false);
         }
-        let Some(Job { uid, tag, is_trusted, progress, since, .. }) = job else {
+        let Some(Job { uid, tag, is_trusted, progress, worked, since, .. }) = job else {
             self.at_work.remove(name);
             self.unstarted_since = self.unstarted_since.filter(|_| self.queued > 0);
             self.changes += u64::from(before.is_some());
@@ -249,6 +261,14 @@ impl Turns {
         };
         if before.as_ref().map(|before| before.progress) != Some(progress) {
             self.changes += 1;
+        }
+        // What was not over when a worker was done with it, was noted then.
+        let is_new = match &before {
+            Some(before) => before.progress.is_at_work(),
+            None => progress.is_over(),
+        };
+        if let Some(worked) = worked.filter(|_| is_new && !progress.is_at_work()) {
+            self.durations.note_work(uid.as_ref(), worked, is_trusted);
         }
         let was_at_work = self.at_work.remove(name);
         let is_real = is_trusted || before.is_some_and(|before| before.is_trusted);
@@ -259,17 +279,17 @@ impl Turns {
         } else if was_at_work && has_enough {
             self.forget_workers();
         }
-        if counts(progress) {
+        if progress.is_at_work() {
             self.count(uid.as_ref(), progress, true);
         }
         self.unstarted_since = self.unstarted_since.or(since).filter(|_| self.queued > 0);
-        if !matches!(progress, Progress::Ended(_)) {
+        if !progress.is_over() {
             add(&mut self.unfinished, uid.as_ref(), true);
             self.jobs
                 .insert(name.to_owned(), AtVelero { uid: uid.clone(), progress, since, is_trusted: is_real });
         }
         if let Progress::Ended(Some(took)) = progress {
-            self.durations.note(uid.as_ref(), took, is_trusted);
+            self.durations.note_end(uid.as_ref(), took, is_trusted);
         }
         let (Some(uid), Some(tag)) = (uid, tag) else { return };
         // Whoever forges tags makes no end of priorities.
@@ -326,7 +346,8 @@ impl Turns {
         match turn {
             Some(Turn::Taken(name, tag)) => {
                 if let Some(waiter) = waiter.as_ref().filter(|waiter| !waiter.is_front) {
-                    self.class(tag.priority).hand_over(&waiter.uid, &waiter.arrival, tag.charged);
+                    let work = self.durations.expected_work(&waiter.uid);
+                    self.class(tag.priority).hand_over(&waiter.uid, &waiter.arrival, work);
                 }
                 self.put(key, None);
                 let Some(waiter) = waiter else { return };

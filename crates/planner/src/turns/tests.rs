@@ -67,6 +67,7 @@ impl Bench {
             tag: Some(*tag),
             is_trusted: true,
             progress,
+            worked: if let Progress::Ended(took) = progress { took } else { None },
             since: None,
         }
     }
@@ -251,6 +252,7 @@ fn whatever_claims_to_run_beyond_the_workers_holds_up_nobody() {
             tag: None,
             is_trusted: false,
             progress: Progress::Running,
+            worked: None,
             since: None,
         };
         bench.turns.note_job(name, Some(job));
@@ -270,6 +272,7 @@ fn a_tag_that_a_tenant_forged_moves_nobody_elses_time() {
         tag: Some(tag),
         is_trusted: false,
         progress: Progress::Ended(Some((0, 1000))),
+        worked: None,
         since: None,
     };
     bench.turns.note_job("forged", Some(job));
@@ -490,6 +493,7 @@ fn velero_is_seen_to_have_more_workers_and_gets_more() {
         tag: None,
         is_trusted: false,
         progress: Progress::Running,
+        worked: None,
         since: None,
     };
     bench.turns.note_job("forged", Some(forged));
