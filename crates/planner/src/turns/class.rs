@@ -3,7 +3,8 @@
 //! Each namespace has a finish tag: the virtual time at which what it has used so far is paid for. A job starts at the
 //! later of the virtual time and that tag, and moves the tag on by its worker seconds, divided by the namespace's weight.
 //! The lowest start goes first, and moves the virtual time to it. So a namespace that was idle starts where everybody else
-//! is: idleness saves nothing up.
+//! is: idleness saves nothing up. Who passes the lowest to keep a worker busy leaves the time where it is, within limits
+//! (`Turns::time_after`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -26,7 +27,7 @@ const FADES: f64 = 0.98;
 /// The namespaces of one priority.
 #[derive(Clone, Debug, Default)]
 pub struct Class {
-    /// The virtual time: the highest start that was given out.
+    /// The virtual time: it never falls.
     time: u64,
     spaces: HashMap<Uid, Space>,
     /// Namespaces that wait and have paid for what they used, by their oldest request.

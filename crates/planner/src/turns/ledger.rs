@@ -89,7 +89,7 @@ mod tests {
     use crate::turns::{Job, Progress, Tag};
 
     fn job(uid: &str, start: u64) -> Job {
-        let tag = Tag { priority: 3, start, weight: 100, charged: 0 };
+        let tag = Tag { priority: 3, start, time: start, weight: 100, charged: 0 };
         Job {
             uid: Some(Uid::from(uid)),
             request: None,

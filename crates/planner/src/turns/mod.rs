@@ -306,7 +306,7 @@ impl Turns {
             _ => class.begin(&uid, name, tag.finish(tag.charged)),
         }
         if is_trusted {
-            class.lift(tag.start);
+            class.lift(tag.time);
         }
     }
 
@@ -352,7 +352,7 @@ impl Turns {
                 self.put(key, None);
                 let Some(waiter) = waiter else { return };
                 let class = self.class(tag.priority);
-                class.lift(tag.start);
+                class.lift(tag.time);
                 class.begin(&waiter.uid, name, tag.finish(tag.charged));
                 self.changes += 1;
                 self.on_the_way.insert(key.clone(), (name.clone(), waiter));
@@ -362,17 +362,36 @@ impl Turns {
         }
     }
 
-    /// The tag of a request whose turn it is. One that was moved to the front does not move the time of the others.
+    /// The tag of a request whose turn it is.
     fn tag(&self, waiter: &Waiter) -> Tag {
-        let class = self.classes.get(&Reverse(waiter.priority));
+        let &Waiter { priority, weight, .. } = waiter;
+        let (start, charged) = (self.start(waiter), self.durations.charged(&waiter.uid));
+        let time = self.time_after(priority, start, cost(charged, weight));
+        Tag { priority, start, time, weight, charged }
+    }
+
+    /// When a request starts, in virtual time. One that was moved to the front does not move the time of the others.
+    fn start(&self, waiter: &Waiter) -> u64 {
         let given = self.on_the_way.get(&waiter.arrival.1).map_or("", |(name, _)| name.as_str());
-        let start = match class {
+        match self.classes.get(&Reverse(waiter.priority)) {
             Some(class) if waiter.is_front => class.time(),
             Some(class) => class.start_of(&waiter.uid, given),
             None => 0,
-        };
-        let charged = self.durations.charged(&waiter.uid);
-        Tag { priority: waiter.priority, start, weight: waiter.weight, charged }
+        }
+    }
+
+    /// The virtual time once a job has started then that costs this much. Where others go first in turn and are passed, since
+    /// Velero has enough of their namespaces for its workers, the time stays with them: else they would lose what they are
+    /// owed. But nobody gets ahead of the time by more than one job. Where a namespace weighs more than the one worker that it
+    /// can use, it is passed again and again: the time would fall behind, and who comes then would have saved something up.
+    fn time_after(&self, priority: u64, start: u64, cost: u64) -> u64 {
+        let Some(class) = self.classes.get(&Reverse(priority)) else { return start };
+        let waiter = |arrival: &Arrival| self.waiting.get(&arrival.1);
+        let mut heads = class.heads();
+        // One at the limit of its namespace does not want a worker.
+        let first = heads.find(|(_, arrival, _)| waiter(arrival).is_some_and(|one| !self.is_at_limit(one)));
+        let first = first.map_or(start, |(first, ..)| first);
+        first.max(start.saturating_sub(cost)).min(start)
     }
 
     /// How many jobs Velero has, or is about to be given. More running ones than there are workers cannot be: whatever is
@@ -476,8 +495,7 @@ impl Turns {
         if waiter.is_front {
             return (false, Reverse(0), 0, false, &waiter.arrival);
         }
-        let start = self.tag(waiter).start;
-        (true, Reverse(waiter.priority), start, false, &waiter.arrival)
+        (true, Reverse(waiter.priority), self.start(waiter), false, &waiter.arrival)
     }
 
     /// The first of those that wait, apart from this one.
