@@ -123,14 +123,12 @@ impl State {
 
     /// Where a request that Velero does not have is in the queue.
     pub(crate) fn place_in_queue(&self, kind: Kind, meta: &ObjectMeta) -> Place {
-        if said(meta) == Some(Said::Hold) {
-            return Place::OnHold;
-        }
-        let place = self
-            .waiter(kind, meta)
-            .map(|waiter| self.turns(kind).place(&waiter, self.capacity(kind), self.now));
+        let (waiter, turns, capacity) = (self.waiter(kind, meta), self.turns(kind), self.capacity(kind));
         // Nothing is decided while its namespace or the policy is unknown.
-        place.unwrap_or(Place::Behind(0, None))
+        if said(meta) == Some(Said::Hold) {
+            return waiter.map_or(Place::OnHold(0), |waiter| turns.on_hold(&waiter, capacity));
+        }
+        waiter.map_or(Place::Behind(0, None), |waiter| turns.place(&waiter, capacity, self.now))
     }
 
     /// The requests whose turn it is.

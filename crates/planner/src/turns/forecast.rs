@@ -169,6 +169,11 @@ impl Turns {
         self.place_after(self.before(waiter), waiter, capacity, now)
     }
 
+    /// Where one is that an administrator holds back.
+    pub fn on_hold(&self, waiter: &Waiter, capacity: Capacity) -> Place {
+        Place::OnHold(self.in_flight(capacity) + self.before(waiter).number)
+    }
+
     fn place_after(&self, before: Before, waiter: &Waiter, capacity: Capacity, now: Timestamp) -> Place {
         if let Some(most) = waiter.most.filter(|_| self.is_at_limit(waiter)) {
             return Place::AtLimit(most);

@@ -114,18 +114,20 @@ pub enum Place {
     Behind(usize, Option<Estimate>),
     /// Its namespace has as many that are not over as it may have.
     AtLimit(usize),
-    /// An administrator holds it back.
-    OnHold,
+    /// An administrator holds it back. If it was released, so many would go before it.
+    OnHold(usize),
 }
 
 impl Place {
     /// The position to show.
     pub fn position(self) -> i64 {
-        match self {
-            Self::Next(_) | Self::OnHold => 1,
-            Self::AtLimit(most) => i64::try_from(most).unwrap_or(i64::MAX - 1) + 1,
-            Self::Behind(ahead, _) => i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1,
-        }
+        let ahead = match self {
+            Self::Next(_) => 0,
+            Self::AtLimit(ahead) | Self::Behind(ahead, _) => ahead,
+            // Clients take the first position for the next one to start, which this one is not.
+            Self::OnHold(ahead) => ahead.max(1),
+        };
+        i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1
     }
 }
 
