@@ -83,8 +83,9 @@ impl<'a> Iterator for InTurn<'a> {
 struct Space {
     /// The highest finish tag of its jobs that are over.
     finish: u64,
-    /// The finish tags that jobs at Velero are expected to have.
-    running: BTreeMap<String, u64>,
+    /// The finish tags that jobs at Velero are expected to have, and the same in their order.
+    running: BTreeMap<Arc<str>, u64>,
+    finishes: BTreeSet<(u64, Arc<str>)>,
     waiting: RankedSet<Arrival>,
     /// What one of its jobs is expected to cost.
     cost: u64,
@@ -108,8 +109,23 @@ impl Space {
 
     /// The finish tag without that of one job.
     fn finish_but(&self, job: &str) -> u64 {
-        let running = self.running.iter().filter(|(name, _)| *name != job);
-        running.map(|(_, finish)| *finish).max().unwrap_or(0).max(self.finish)
+        let last = self.finishes.iter().rev().find(|(_, name)| **name != *job);
+        last.map_or(0, |(finish, _)| *finish).max(self.finish)
+    }
+
+    fn begin(&mut self, job: &str, finish: u64) {
+        if !self.running.contains_key(job) {
+            let name: Arc<str> = job.into();
+            self.finishes.insert((finish, name.clone()));
+            self.running.insert(name, finish);
+        }
+    }
+
+    fn end(&mut self, job: &str, finish: u64) {
+        if let Some((name, expected)) = self.running.remove_entry(job) {
+            self.finishes.remove(&(expected, name));
+        }
+        self.finish = self.finish.max(finish);
     }
 }
 
@@ -165,7 +181,7 @@ impl Class {
     /// Velero has a job of a namespace, which is expected to be paid for at this time.
     pub fn begin(&mut self, uid: &Uid, job: &str, finish: u64) {
         let space = self.spaces.entry(uid.clone()).or_default();
-        space.running.entry(job.to_owned()).or_insert(finish);
+        space.begin(job, finish);
         self.put(uid);
     }
 
@@ -175,8 +191,7 @@ impl Class {
             return;
         }
         let space = self.spaces.entry(uid.clone()).or_default();
-        space.running.remove(job);
-        space.finish = finish.unwrap_or(0).max(space.finish);
+        space.end(job, finish.unwrap_or(0));
         self.put(uid);
     }
 
