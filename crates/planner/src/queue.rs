@@ -132,6 +132,8 @@ pub trait Queued {
     fn started(&self) -> Option<Timestamp>;
     /// When Velero ended it.
     fn ended(&self) -> Option<Timestamp>;
+    /// Whether plugins worked for it in the background, as data movers do: then it ends long after Velero's worker was done.
+    fn has_operations(&self) -> bool;
 
     /// Its stage or phase.
     fn stage(&self) -> Stage {
@@ -155,6 +157,11 @@ impl Queued for Backup {
     fn ended(&self) -> Option<Timestamp> {
         Some(self.status.as_ref()?.completion_timestamp.as_ref()?.0)
     }
+
+    fn has_operations(&self) -> bool {
+        let attempted = self.status.as_ref().and_then(|status| status.backup_item_operations_attempted);
+        attempted.is_some_and(|attempted| attempted > 0)
+    }
 }
 
 impl Queued for Restore {
@@ -172,6 +179,11 @@ impl Queued for Restore {
 
     fn ended(&self) -> Option<Timestamp> {
         Some(self.status.as_ref()?.completion_timestamp.as_ref()?.0)
+    }
+
+    fn has_operations(&self) -> bool {
+        let attempted = self.status.as_ref().and_then(|status| status.restore_item_operations_attempted);
+        attempted.is_some_and(|attempted| attempted > 0)
     }
 }
 

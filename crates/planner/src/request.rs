@@ -124,7 +124,7 @@ pub(crate) trait Request {
     /// It passed every check, and others go first: says so, and waits for its turn.
     fn wait_for_turn(&self, place: Option<Place>, write: Option<Action>) -> Plan {
         let because = match place {
-            Some(Place::OnHold) => {
+            Some(Place::OnHold(_)) => {
                 Cow::from("an administrator holds it back: nacre waits until it is released")
             }
             Some(Place::AtLimit(most)) => {
@@ -134,7 +134,7 @@ pub(crate) trait Request {
             None => Cow::from("it waits for its turn"),
         };
         let plan = Plan::done().then_if(write).because(because);
-        if place == Some(Place::OnHold) { plan } else { plan.with_turn(Turn::Waits) }
+        if matches!(place, Some(Place::OnHold(_))) { plan } else { plan.with_turn(Turn::Waits) }
     }
 
     /// How long Velero's first report is waited for; none if the status is to be written now. A request that shows nothing

@@ -65,6 +65,7 @@ struct Row {
 struct Limits {
     backups: Option<u64>,
     unfinished_backups: Option<u64>,
+    unfinished_restores: Option<u64>,
     bytes: Option<u64>,
     work_seconds_per_day: Option<u64>,
 }
@@ -75,6 +76,7 @@ impl From<&Policy> for Limits {
         Self {
             backups: number(policy.backup.max_per_namespace),
             unfinished_backups: number(policy.backup.max_active_per_namespace),
+            unfinished_restores: number(policy.restore.max_active_per_namespace),
             bytes: policy.backup.max_bytes(),
             work_seconds_per_day: policy.backup.max_work(),
         }

@@ -13,12 +13,12 @@ use crate::{
 pub(super) fn table(rows: &[Row], format: Format) -> Table {
     let mut table = Table::with_wide(
         &["NAMESPACE", "BACKUPS", "UNFINISHED", "STORED", "WORK TODAY"],
-        &["BYTES", "WORK SECONDS"],
+        &["BYTES", "WORK SECONDS", "UNFINISHED BACKUPS AT MOST", "UNFINISHED RESTORES AT MOST"],
         format,
     );
     for row in rows {
         let limits = row.limits.unwrap_or_default();
-        let Limits { backups, bytes, work_seconds_per_day, .. } = limits;
+        let Limits { backups, unfinished_backups, unfinished_restores, bytes, work_seconds_per_day } = limits;
         let used = row.usage;
         table.row_with_wide(
             [
@@ -28,7 +28,12 @@ pub(super) fn table(rows: &[Row], format: Format) -> Table {
                 cell(used.bytes, bytes, |bytes| size(signed(bytes))),
                 cell(used.work_seconds, work_seconds_per_day, |seconds| span(signed(seconds))),
             ],
-            [used.bytes.to_string().into(), used.work_seconds.to_string().into()],
+            [
+                used.bytes.to_string().into(),
+                used.work_seconds.to_string().into(),
+                limit(unfinished_backups),
+                limit(unfinished_restores),
+            ],
         );
     }
     table
@@ -41,6 +46,11 @@ fn cell(used: u64, most: Option<u64>, text: impl Fn(u64) -> String) -> Cell {
         Some(most) if used >= most => Cell::painted(style::BAD, format!("{} of {}", text(used), text(most))),
         Some(most) => format!("{} of {}", text(used), text(most)).into(),
     }
+}
+
+/// A limit of its own; empty without one.
+fn limit(most: Option<u64>) -> Cell {
+    most.map(|most| most.to_string()).unwrap_or_default().into()
 }
 
 fn signed(number: u64) -> i64 {

@@ -6,6 +6,7 @@ use super::*;
 fn row(namespace: &str, usage: Usage) -> Row {
     let limits = Limits {
         backups: Some(20),
+        unfinished_restores: Some(2),
         bytes: Some(500 << 30),
         work_seconds_per_day: Some(7200),
         ..Limits::default()
@@ -57,7 +58,18 @@ fn the_largest_comes_first_by_what_was_asked() {
 fn programs_get_plain_numbers() {
     let wide = shown(SortBy::Bytes, Format::Wide);
     assert!(wide.contains("644245094400") && wide.contains("8000"), "{wide}");
-    insta::assert_snapshot!(serde_json::to_string(&rows()[0]).unwrap(), @r#"{"namespace":"farm","usage":{"backups":3,"unfinished":1,"bytes":12582912,"workSeconds":90},"limits":{"backups":20,"unfinishedBackups":null,"bytes":536870912000,"workSecondsPerDay":7200}}"#);
+    let last = |at: usize| wide.lines().nth(at).and_then(|line| line.split_whitespace().next_back());
+    assert_eq!((last(0), last(2)), (Some("MOST"), Some("2")), "{wide}");
+    insta::assert_snapshot!(serde_json::to_string(&rows()[0]).unwrap(), @r#"{"namespace":"farm","usage":{"backups":3,"unfinished":1,"bytes":12582912,"workSeconds":90},"limits":{"backups":20,"unfinishedBackups":null,"unfinishedRestores":2,"bytes":536870912000,"workSecondsPerDay":7200}}"#);
+}
+
+#[test]
+fn every_limit_of_the_policy_is_there() {
+    let mut policy = Policy::default();
+    policy.backup.max_active_per_namespace = Some(3);
+    policy.restore.max_active_per_namespace = Some(2);
+    let limits = Limits::from(&policy);
+    assert_eq!((limits.unfinished_backups, limits.unfinished_restores), (Some(3), Some(2)));
 }
 
 #[test]

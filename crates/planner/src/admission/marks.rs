@@ -16,6 +16,9 @@ pub(super) const MAY_WRITE_STATUS: &str = "authorizer.group('oadp.openshift.io')
 pub(super) const MAY_QUEUE: &str = "authorizer.group('oadp.openshift.io').resource(request.resource.resource)\
                                     .check('queue').allowed()";
 
+/// The policy that keeps tenants from writing what is nacre's or the administrators'.
+pub(crate) const RESERVED_MARKS: &str = "nacre-reserved-marks";
+
 /// Labels and annotations: added, changed and removed by nobody else, but left alone by everybody.
 pub(super) fn reserved() -> ValidatingAdmissionPolicy {
     let resources = TENANT_KINDS.map(Kind::plural);
@@ -28,7 +31,7 @@ pub(super) fn reserved() -> ValidatingAdmissionPolicy {
     let queue =
         |of: &str| format!("('{key}' in variables.{of} ? variables.{of}['{key}'] : '')", key = labels::QUEUE);
     Draft::over(
-        "nacre-reserved-marks",
+        RESERVED_MARKS,
         &["CREATE", "UPDATE"],
         &[(Kind::NonAdminBackup.group(), resources.as_slice())],
     )

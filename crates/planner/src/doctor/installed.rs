@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Area, Finding, Observed, oadp, recorder, some};
 use crate::Object;
+use crate::admission::RESERVED_MARKS;
 use crate::install::{UserRole, covers, is_ours, may_be_others, policies, request_definitions, roles};
 use crate::policy::Reading;
 
@@ -104,7 +105,14 @@ impl Sort {
         if let Some(found) = by_webhook {
             findings.push(recorder::examine(seen, found));
         } else if !missing.is_empty() {
-            let message = format!("{what} are missing, so {}: {}", self.otherwise, some(&missing));
+            // nacre believes this annotation.
+            let is_open = missing.iter().any(|name| name.starts_with(RESERVED_MARKS));
+            let open = if is_open {
+                ", and any tenant can move to the front by the annotation nacre.dev/queue"
+            } else {
+                ""
+            };
+            let message = format!("{what} are missing, so {}{open}: {}", self.otherwise, some(&missing));
             // OADP's own role does for what the Go controller did; what needs more is switched off.
             let finding = if self.optional || seen.by_oadp() { Area::warning } else { Area::problem };
             findings.push(finding(area, message, install.clone()));

@@ -381,7 +381,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 18 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not, and any tenant can move to the front by the annotation nacre.dev/queue: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 18 more
       -> kubectl nacre install -n velero
     Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero

@@ -20,7 +20,8 @@ pub struct QueuePolicy {
     /// each of another namespace. The more, the longer a namespace waits for others that came before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<usize>,
-    /// The share of a namespace: one with twice the weight gets twice the time of Velero's workers while both wait.
+    /// The share of a namespace: one with twice the weight gets twice the time while both wait, but no more than that of one
+    /// worker, since Velero works on one backup of a namespace at a time.
     pub weight: u64,
     /// Namespaces with a higher priority go first: others wait for as long as one of these waits.
     pub priority: u64,

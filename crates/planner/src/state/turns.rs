@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation, Restore};
 use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, condition, labels};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
@@ -12,7 +13,7 @@ use kube::core::ObjectMeta;
 use super::State;
 use crate::ownership::{Storage, annotation, label, storage};
 use crate::queue::{Queued, Stage};
-use crate::turns::{Capacity, Job, LEDGER, Place, Progress, TAG, Tag, Turn, Turns, Uid, Waiter};
+use crate::turns::{Capacity, Job, LEDGER, Place, Progress, TAG, Tag, Took, Turn, Turns, Uid, Waiter};
 use crate::usage::was_imported;
 use crate::{Action, Key, backup, config_map, restore};
 
@@ -70,6 +71,11 @@ fn is_restore(kind: Kind) -> bool {
     matches!(kind, Kind::NonAdminRestore | Kind::Restore)
 }
 
+/// What took from then to then.
+fn took(start: Timestamp, end: Timestamp) -> Took {
+    (end.as_second(), u64::try_from(end.duration_since(start).as_millis()).unwrap_or(0))
+}
+
 /// Whose job a Velero object is.
 #[derive(Default)]
 struct Owner {
@@ -117,14 +123,12 @@ impl State {
 
     /// Where a request that Velero does not have is in the queue.
     pub(crate) fn place_in_queue(&self, kind: Kind, meta: &ObjectMeta) -> Place {
-        if said(meta) == Some(Said::Hold) {
-            return Place::OnHold;
-        }
-        let place = self
-            .waiter(kind, meta)
-            .map(|waiter| self.turns(kind).place(&waiter, self.capacity(kind), self.now));
+        let (waiter, turns, capacity) = (self.waiter(kind, meta), self.turns(kind), self.capacity(kind));
         // Nothing is decided while its namespace or the policy is unknown.
-        place.unwrap_or(Place::Behind(0, None))
+        if said(meta) == Some(Said::Hold) {
+            return waiter.map_or(Place::OnHold(0), |waiter| turns.on_hold(&waiter, capacity));
+        }
+        waiter.map_or(Place::Behind(0, None), |waiter| turns.place(&waiter, capacity, self.now))
     }
 
     /// The requests whose turn it is.
@@ -273,10 +277,11 @@ impl State {
             let tag = tag.and_then(|text| text.parse::<Tag>().ok());
             let tag = tag.filter(|tag| priority.is_none_or(|priority| priority == tag.priority));
             let progress = self.progress(velero, after.is_none());
+            let worked = self.worked(velero, progress);
             let made = velero.meta().creation_timestamp.as_ref().map(|time| time.0);
             let since = velero.started().or(made);
             let request = is_trusted.then(|| self.request_of(kind, velero.meta())).flatten();
-            let job = Job { uid, request, tag, is_trusted, progress, since };
+            let job = Job { uid, request, tag, is_trusted, progress, worked, since };
             self.turns_mut(kind).note_job(&name, Some(job));
         }
         if after.is_none() {
@@ -299,10 +304,7 @@ impl State {
     fn progress(&self, velero: &impl Queued, is_gone: bool) -> Progress {
         // What is over and has no end never started, or nobody knows how long it took.
         let end = velero.ended().or_else(|| is_gone.then_some(self.now));
-        let took = velero.started().zip(end).map(|(start, end)| {
-            (end.as_second(), u64::try_from(end.duration_since(start).as_millis()).unwrap_or(0))
-        });
-        let ended = Progress::Ended(took);
+        let ended = Progress::Ended(velero.started().zip(end).map(|(start, end)| took(start, end)));
         match velero.stage() {
             _ if is_gone => ended,
             Stage::Finished => ended,
@@ -311,6 +313,16 @@ impl State {
             Stage::Waiting => Progress::Queued,
             Stage::Running => Progress::Running,
             Stage::Finalizing => Progress::Finalizing,
+        }
+    }
+
+    /// How long a worker was busy with a job, if none is any more. Velero does not write down when that ended: it is now, if it
+    /// was seen until now. What is over took as long as from its start to its end, unless plugins went on in the background.
+    fn worked(&self, velero: &impl Queued, progress: Progress) -> Option<Took> {
+        match progress {
+            Progress::Finalizing => velero.started().map(|start| took(start, self.now)),
+            Progress::Ended(took) => took.filter(|_| !velero.has_operations()),
+            Progress::Queued | Progress::Running => None,
         }
     }
 

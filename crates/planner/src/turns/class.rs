@@ -3,7 +3,8 @@
 //! Each namespace has a finish tag: the virtual time at which what it has used so far is paid for. A job starts at the
 //! later of the virtual time and that tag, and moves the tag on by its worker seconds, divided by the namespace's weight.
 //! The lowest start goes first, and moves the virtual time to it. So a namespace that was idle starts where everybody else
-//! is: idleness saves nothing up.
+//! is: idleness saves nothing up. Who passes the lowest to keep a worker busy leaves the time where it is, within limits
+//! (`Turns::time_after`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -26,7 +27,7 @@ const FADES: f64 = 0.98;
 /// The namespaces of one priority.
 #[derive(Clone, Debug, Default)]
 pub struct Class {
-    /// The virtual time: the highest start that was given out.
+    /// The virtual time: it never falls.
     time: u64,
     spaces: HashMap<Uid, Space>,
     /// Namespaces that wait and have paid for what they used, by their oldest request.
@@ -82,8 +83,9 @@ impl<'a> Iterator for InTurn<'a> {
 struct Space {
     /// The highest finish tag of its jobs that are over.
     finish: u64,
-    /// The finish tags that jobs at Velero are expected to have.
-    running: BTreeMap<String, u64>,
+    /// The finish tags that jobs at Velero are expected to have, and the same in their order.
+    running: BTreeMap<Arc<str>, u64>,
+    finishes: BTreeSet<(u64, Arc<str>)>,
     waiting: RankedSet<Arrival>,
     /// What one of its jobs is expected to cost.
     cost: u64,
@@ -107,8 +109,23 @@ impl Space {
 
     /// The finish tag without that of one job.
     fn finish_but(&self, job: &str) -> u64 {
-        let running = self.running.iter().filter(|(name, _)| *name != job);
-        running.map(|(_, finish)| *finish).max().unwrap_or(0).max(self.finish)
+        let last = self.finishes.iter().rev().find(|(_, name)| **name != *job);
+        last.map_or(0, |(finish, _)| *finish).max(self.finish)
+    }
+
+    fn begin(&mut self, job: &str, finish: u64) {
+        if !self.running.contains_key(job) {
+            let name: Arc<str> = job.into();
+            self.finishes.insert((finish, name.clone()));
+            self.running.insert(name, finish);
+        }
+    }
+
+    fn end(&mut self, job: &str, finish: u64) {
+        if let Some((name, expected)) = self.running.remove_entry(job) {
+            self.finishes.remove(&(expected, name));
+        }
+        self.finish = self.finish.max(finish);
     }
 }
 
@@ -164,7 +181,7 @@ impl Class {
     /// Velero has a job of a namespace, which is expected to be paid for at this time.
     pub fn begin(&mut self, uid: &Uid, job: &str, finish: u64) {
         let space = self.spaces.entry(uid.clone()).or_default();
-        space.running.entry(job.to_owned()).or_insert(finish);
+        space.begin(job, finish);
         self.put(uid);
     }
 
@@ -174,8 +191,7 @@ impl Class {
             return;
         }
         let space = self.spaces.entry(uid.clone()).or_default();
-        space.running.remove(job);
-        space.finish = finish.unwrap_or(0).max(space.finish);
+        space.end(job, finish.unwrap_or(0));
         self.put(uid);
     }
 
@@ -232,7 +248,7 @@ impl Class {
         self.start(uid) > self.time
     }
 
-    /// A request of a namespace is handed over, for so many milliseconds.
+    /// A request of a namespace is handed over, with which a worker is busy for so many milliseconds.
     pub fn hand_over(&mut self, uid: &Uid, arrival: &Arrival, millis: u64) {
         let is_fresh = self.spaces.get(uid).is_some_and(|space| space.fresh.as_ref() == Some(arrival));
         if !self.later.is_empty() {

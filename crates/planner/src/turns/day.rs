@@ -1,12 +1,12 @@
 //! A day with a thousand namespaces, simulated: how fair the order is, and what that costs.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use api::{Kind, QueueInfo};
 use jiff::Timestamp;
 
-use super::{Capacity, Estimate, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter, off, show};
+use super::{Capacity, Estimate, Job, Place, Progress, Tag, Took, Turn, Turns, Uid, Waiter, off, show};
 use crate::Key;
 
 const NAMESPACES: usize = 1000;
@@ -36,7 +36,10 @@ impl Dice {
 struct Request {
     namespace: usize,
     arrives: u64,
+    /// How long a worker is busy with it.
     takes: u64,
+    /// How long its data is moved after that.
+    moves: u64,
 }
 
 /// The requests of a day, in the order in which they come. Namespaces with few requests have as many on each later day.
@@ -50,9 +53,9 @@ fn requests(dice: &mut Dice, days: u64) -> Vec<Request> {
         for at in 0..number.max(1) {
             let arrives = if number > LIGHT { bursts[at % 3] } else { dice.below(DAY) };
             let takes = usual / 2 + dice.below(usual);
-            all.push(Request { namespace, arrives, takes });
+            all.push(Request { namespace, arrives, takes, moves: 0 });
             let later = (1..days).filter(|_| number <= LIGHT);
-            all.extend(later.map(|day| Request { namespace, arrives: arrives + day * DAY, takes }));
+            all.extend(later.map(|day| Request { namespace, arrives: arrives + day * DAY, takes, moves: 0 }));
         }
     }
     all.sort_by_key(|request| (request.arrives, request.namespace));
@@ -63,9 +66,9 @@ fn requests(dice: &mut Dice, days: u64) -> Vec<Request> {
 pub(super) struct Outcome {
     /// When each request started, if it did.
     pub(super) started: Vec<Option<u64>>,
-    /// How long the worker was busy before the end of the day.
+    /// How long workers were busy before the end of the day.
     busy: u64,
-    /// The time of the worker that each namespace got in the second half of the day.
+    /// The time of workers that each namespace got in the second half of the day.
     used: BTreeMap<usize, u64>,
     /// The namespaces that waited all through the second half of the day.
     backlogged: BTreeSet<usize>,
@@ -95,6 +98,94 @@ fn waiter(number: usize, request: &Request) -> Waiter {
 /// How often somebody looks.
 const LOOKS: u64 = 1_200_000;
 
+/// How long it takes until Velero sees what it is handed over, and nacre that it is there.
+const HAND_OVER: u64 = 50;
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// Its data is moved.
+    Ends,
+    /// A worker is done with it.
+    IsWorked,
+    /// Somebody asks.
+    Comes,
+    /// Velero sees it.
+    IsThere,
+}
+
+/// nacre and a Velero of so many workers, each of which takes the oldest job whose namespace has no worker.
+struct Day<'a> {
+    all: &'a [Request],
+    turns: Turns,
+    tags: HashMap<usize, Tag>,
+    at_velero: VecDeque<usize>,
+    /// What workers are busy with, and since when.
+    running: BTreeMap<usize, u64>,
+    left: Vec<usize>,
+    outcome: Outcome,
+}
+
+impl Day<'_> {
+    fn note(&mut self, number: usize, progress: Progress, worked: Option<Took>, since: u64) {
+        let job = Job {
+            uid: Some(waiter(number, &self.all[number]).uid),
+            request: None,
+            tag: Some(self.tags[&number]),
+            is_trusted: true,
+            progress,
+            worked,
+            // Velero writes whole seconds.
+            since: Some(moment(since / 1000 * 1000)),
+        };
+        self.turns.note_job(&key(number, self.all[number].namespace).name, Some(job));
+    }
+
+    /// Hands over whatever can be. Returns what.
+    fn hand_over(&mut self, capacity: Capacity, now: u64) -> Vec<usize> {
+        let mut handed = Vec::new();
+        while let Some(next) = self.turns.next(capacity).cloned() {
+            let number: usize = next.name[1..].parse().unwrap();
+            let waiter = waiter(number, &self.all[number]);
+            let Place::Next(tag) = self.turns.place(&waiter, capacity, moment(now)) else {
+                panic!("{next:?} has no turn")
+            };
+            self.turns.decided(&next, Some(&Turn::Taken(next.name.clone(), tag)), Some(waiter));
+            self.tags.insert(number, tag);
+            handed.push(number);
+        }
+        handed
+    }
+
+    /// A worker that is free begins with something. Returns what.
+    fn begin(&mut self, workers: usize, now: u64) -> Option<usize> {
+        let is_busy = |number: &usize| {
+            let namespace = self.all[*number].namespace;
+            self.running.keys().any(|other| self.all[*other].namespace == namespace)
+        };
+        if self.running.len() >= workers {
+            return None;
+        }
+        let at = self.at_velero.iter().position(|number| !is_busy(number))?;
+        let number = self.at_velero.remove(at)?;
+        self.note(number, Progress::Running, None, now);
+        self.running.insert(number, now);
+        let Request { namespace, takes, .. } = self.all[number];
+        let end = now + takes;
+        self.outcome.started[number] = Some(now);
+        self.outcome.busy += end.min(DAY).saturating_sub(now);
+        if end > DAY / 2 {
+            let used = self.outcome.used.entry(namespace).or_default();
+            *used += end.min(DAY).saturating_sub(now.max(DAY / 2));
+        }
+        self.left[namespace] -= 1;
+        if self.left[namespace] == 0 {
+            self.outcome.backlogged.remove(&namespace);
+        }
+        Some(number)
+    }
+}
+
 fn simulate(
     all: &[Request],
     capacity: Capacity,
@@ -102,86 +193,70 @@ fn simulate(
     mut look: impl FnMut(u64, &Turns, Capacity),
 ) -> Outcome {
     let mut looked = 0;
-    let mut turns = Turns::default();
-    let mut events: BinaryHeap<Reverse<(u64, usize, bool)>> =
-        all.iter().enumerate().map(|(number, request)| Reverse((request.arrives, number, true))).collect();
-    let mut at_velero: VecDeque<(usize, Tag)> = VecDeque::new();
-    let mut running: Option<(usize, Tag, u64)> = None;
-    let mut left: Vec<usize> = vec![0; NAMESPACES];
-    let mut outcome = Outcome {
-        started: vec![None; all.len()],
-        busy: 0,
-        used: BTreeMap::new(),
-        backlogged: BTreeSet::new(),
+    let mut events: BinaryHeap<Reverse<(u64, usize, Event)>> = all
+        .iter()
+        .enumerate()
+        .map(|(number, request)| Reverse((request.arrives, number, Event::Comes)))
+        .collect();
+    let mut day = Day {
+        all,
+        turns: Turns::default(),
+        tags: HashMap::new(),
+        at_velero: VecDeque::new(),
+        running: BTreeMap::new(),
+        left: vec![0; NAMESPACES],
+        outcome: Outcome {
+            started: vec![None; all.len()],
+            busy: 0,
+            used: BTreeMap::new(),
+            backlogged: BTreeSet::new(),
+        },
     };
+    let took = |from: u64, now: u64| (i64::try_from(now / 1000).unwrap(), (now / 1000 - from / 1000) * 1000);
     let mut in_second_half = false;
-    let job = |number: usize, tag: Tag, progress: Progress, since: u64| Job {
-        uid: Some(waiter(number, &all[number]).uid),
-        request: None,
-        tag: Some(tag),
-        is_trusted: true,
-        progress,
-        // Velero writes whole seconds.
-        since: Some(moment(since / 1000 * 1000)),
-    };
-    while let Some(Reverse((now, number, arrives))) = events.pop() {
+    while let Some(Reverse((now, number, event))) = events.pop() {
         while looked + LOOKS < now {
             looked += LOOKS;
-            look(looked, &turns, capacity);
+            look(looked, &day.turns, capacity);
         }
         if !in_second_half && now >= DAY / 2 {
             in_second_half = true;
-            outcome.backlogged = (0..NAMESPACES).filter(|namespace| left[*namespace] > 0).collect();
+            let left = |namespace: &usize| day.left[*namespace] > 0;
+            day.outcome.backlogged = (0..NAMESPACES).filter(left).collect();
         }
         if now >= until {
             break;
         }
-        let namespace = all[number].namespace;
-        if arrives {
-            left[namespace] += 1;
-            turns.note_request(&key(number, namespace), Some(waiter(number, &all[number])));
-        } else if let Some((done, tag, began)) = running.take() {
-            let took = (now / 1000 - began / 1000) * 1000;
-            turns.note_job(
-                &key(done, namespace).name,
-                Some(job(
-                    done,
-                    tag,
-                    Progress::Ended(Some((i64::try_from(now / 1000).unwrap(), took))),
-                    began,
-                )),
-            );
-        }
-        while let Some(next) = turns.next(capacity).cloned() {
-            let number: usize = next.name[1..].parse().unwrap();
-            let waiter = waiter(number, &all[number]);
-            let Place::Next(tag) = turns.place(&waiter, capacity, moment(now)) else {
-                panic!("{next:?} has no turn")
-            };
-            turns.decided(&next, Some(&Turn::Taken(next.name.clone(), tag)), Some(waiter));
-            turns.note_job(&next.name, Some(job(number, tag, Progress::Queued, now)));
-            at_velero.push_back((number, tag));
-        }
-        if running.is_none()
-            && let Some((number, tag)) = at_velero.pop_front()
-        {
-            let Request { namespace, takes, .. } = all[number];
-            turns.note_job(&key(number, namespace).name, Some(job(number, tag, Progress::Running, now)));
-            running = Some((number, tag, now));
-            outcome.started[number] = Some(now);
-            let end = now + takes;
-            outcome.busy += end.min(DAY).saturating_sub(now);
-            if end > DAY / 2 {
-                *outcome.used.entry(namespace).or_default() += end.min(DAY).saturating_sub(now.max(DAY / 2));
+        let request = &all[number];
+        let began = day.outcome.started[number].unwrap_or(now);
+        match event {
+            Event::Comes => {
+                day.left[request.namespace] += 1;
+                day.turns.note_request(&key(number, request.namespace), Some(waiter(number, request)));
             }
-            left[namespace] -= 1;
-            if left[namespace] == 0 {
-                outcome.backlogged.remove(&namespace);
+            Event::IsThere => {
+                day.note(number, Progress::Queued, None, now);
+                day.at_velero.push_back(number);
             }
-            events.push(Reverse((end, number, false)));
+            Event::IsWorked => {
+                day.running.remove(&number);
+                let worked = Some(took(began, now));
+                if request.moves > 0 {
+                    day.note(number, Progress::Finalizing, worked, began);
+                    events.push(Reverse((now + request.moves, number, Event::Ends)));
+                } else {
+                    day.note(number, Progress::Ended(worked), worked, began);
+                }
+            }
+            Event::Ends => day.note(number, Progress::Ended(Some(took(began, now))), None, began),
+        }
+        let handed = day.hand_over(capacity, now).into_iter();
+        events.extend(handed.map(|number| Reverse((now + HAND_OVER, number, Event::IsThere))));
+        while let Some(number) = day.begin(capacity.workers, now) {
+            events.push(Reverse((now + all[number].takes, number, Event::IsWorked)));
         }
     }
-    outcome
+    day.outcome
 }
 
 /// 1 if all have the same, 1/n if one has everything.
@@ -256,6 +331,18 @@ fn is_fair(all: &[Request], capacity: Capacity) {
     assert!(fair.busy >= by_arrival.busy, "{} and {}", fair.busy, by_arrival.busy);
 }
 
+/// With two, Velero always has the next one while nacre hands over another. With one, it waits for nacre each time.
+#[test]
+fn velero_is_not_idle_while_it_is_handed_the_next_one() {
+    for seed in [7, 8, 9] {
+        let all = requests(&mut Dice(seed), 1);
+        let [by_default, one, everything] = [None, Some(1), Some(0)]
+            .map(|in_flight| simulate(&all, Capacity::of(1, in_flight), DAY, |_, _, _| ()).busy);
+        assert!(by_default >= everything, "seed {seed}: {by_default} and {everything}");
+        assert!(one < everything, "seed {seed}: {one} and {everything}");
+    }
+}
+
 /// What was shown, to whom and when, and how many writes that took.
 #[derive(Default)]
 struct Shown {
@@ -285,9 +372,24 @@ impl Shown {
 /// Whether what is shown can be relied on. Those with much to do wait for days, so that the days after have to come too.
 #[test]
 fn estimates_of_a_day_come_true() {
-    let all = requests(&mut Dice(7), 6);
+    come_true(&requests(&mut Dice(7), 6), usual());
+}
+
+/// Every second namespace has its data moved after its backups, for up to two hours, when no worker is busy.
+#[test]
+fn estimates_of_a_day_with_three_workers_and_moved_data_come_true() {
+    let mut dice = Dice(7);
+    let mut all = requests(&mut dice, 6);
+    for request in &mut all {
+        request.takes *= 3;
+        request.moves = if request.namespace % 2 == 0 { 600_000 + dice.below(6_600_000) } else { 0 };
+    }
+    come_true(&all, Capacity::of(3, None));
+}
+
+fn come_true(all: &[Request], capacity: Capacity) {
     let mut shown = Shown::default();
-    let outcome = simulate(&all, usual(), 6 * DAY, |now, turns, capacity| {
+    let outcome = simulate(all, capacity, 6 * DAY, |now, turns, capacity| {
         if now < DAY {
             shown.look(now, turns, capacity);
         }

@@ -44,16 +44,30 @@ pub type Took = (i64, u64);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    spread: Spread,
+    /// How long jobs took from their start to their end.
+    whole: Spread,
+    /// How long workers were busy with them: others wait only for that.
+    work: Spread,
     /// The one that ended last. Unlike the mean, it does not depend on the order in which jobs are seen.
     last: Option<Took>,
+    /// When a worker became free last, in seconds.
+    free: Option<i64>,
 }
 
 impl Seen {
-    fn note(&mut self, took: Took) {
-        self.spread.note(f64::from(u32::try_from(took.1).unwrap_or(u32::MAX)));
+    fn note_end(&mut self, took: Took) {
+        self.whole.note(float(took.1));
         self.last = self.last.max(Some(took));
     }
+
+    fn note_work(&mut self, (second, millis): Took) {
+        self.work.note(float(millis));
+        self.free = self.free.max(Some(second));
+    }
+}
+
+fn float(millis: u64) -> f64 {
+    f64::from(u32::try_from(millis).unwrap_or(u32::MAX))
 }
 
 /// How long jobs of one kind took.
@@ -64,19 +78,28 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// A job of this namespace took so long. What cannot be trusted counts for the namespace alone.
-    pub fn note(&mut self, uid: Option<&Uid>, took: Took, is_trusted: bool) {
+    /// A job of this namespace is over, and took so long. What cannot be trusted counts for the namespace alone.
+    pub fn note_end(&mut self, uid: Option<&Uid>, took: Took, is_trusted: bool) {
+        self.note(uid, is_trusted, |seen| seen.note_end(took));
+    }
+
+    /// A worker is done with a job of this namespace, and was busy with it for so long.
+    pub fn note_work(&mut self, uid: Option<&Uid>, took: Took, is_trusted: bool) {
+        self.note(uid, is_trusted, |seen| seen.note_work(took));
+    }
+
+    fn note(&mut self, uid: Option<&Uid>, is_trusted: bool, note: impl Fn(&mut Seen)) {
         if is_trusted {
-            self.all.note(took);
+            note(&mut self.all);
         }
         if let Some(uid) = uid.filter(|uid| self.of.len() < MOST || self.of.contains_key(*uid)) {
-            self.of.entry(uid.clone()).or_default().note(took);
+            note(self.of.entry(uid.clone()).or_default());
         }
     }
 
-    /// When a job ended last; none if none was seen to end.
-    pub fn last_end(&self) -> Option<Timestamp> {
-        self.all.last.and_then(|(second, _)| Timestamp::from_second(second).ok())
+    /// When a worker became free last; none if none was seen to.
+    pub fn last_free(&self) -> Option<Timestamp> {
+        self.all.free.and_then(|second| Timestamp::from_second(second).ok())
     }
 
     /// What a job of this namespace is charged until it is known how long it took: what the last one did.
@@ -85,22 +108,32 @@ impl Durations {
         last.map_or(UNKNOWN_MILLIS, |(_, millis)| millis)
     }
 
-    /// What the next job of this namespace is expected to take: as its earlier ones, else as all.
+    /// How long a worker is expected to be busy with the next job of this namespace: as with its earlier ones, else as with
+    /// all.
     pub fn expected(&self, uid: Option<&Uid>) -> Spread {
-        let own = uid.and_then(|uid| self.of.get(uid)).map(|seen| seen.spread);
-        let all = Some(self.all.spread).filter(|all| all.seen > 0.0);
-        let mut spread =
-            own.or(all).unwrap_or(Spread { seen: 0.0, mean: UNKNOWN, variance: UNKNOWN * UNKNOWN });
+        self.spread(uid, |seen| seen.work)
+    }
+
+    /// The same as a whole number of milliseconds.
+    pub fn expected_work(&self, uid: &Uid) -> u64 {
+        whole(self.expected(Some(uid)).mean)
+    }
+
+    /// What the next job of this namespace is expected to be charged in the end, in milliseconds.
+    pub fn expected_charge(&self, uid: &Uid) -> u64 {
+        whole(self.spread(Some(uid), |seen| seen.whole).mean)
+    }
+
+    fn spread(&self, uid: Option<&Uid>, of: impl Fn(&Seen) -> Spread) -> Spread {
+        let known = |seen: &Seen| Some(of(seen)).filter(|spread| spread.seen > 0.0);
+        let own = uid.and_then(|uid| self.of.get(uid)).and_then(known);
+        let unknown = Spread { seen: 0.0, mean: UNKNOWN, variance: UNKNOWN * UNKNOWN };
+        let mut spread = own.or_else(|| known(&self.all)).unwrap_or(unknown);
         // One or two jobs say little about how much they vary.
         if spread.seen < 3.0 {
             spread.variance = spread.variance.max(spread.mean * spread.mean / 2.0);
         }
         spread
-    }
-
-    /// The same as a whole number of milliseconds.
-    pub fn expected_millis(&self, uid: Option<&Uid>) -> u64 {
-        whole(self.expected(uid).mean)
     }
 }
 
@@ -112,25 +145,36 @@ pub(super) fn whole(millis: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Durations, Uid};
+    use super::{Durations, Timestamp, Uid};
 
     #[test]
     fn a_namespace_is_judged_by_its_own_jobs_and_a_new_one_by_all() {
         let (mut durations, [slow, fast, new]) =
             (Durations::default(), ["slow", "fast", "new"].map(Uid::from));
-        assert_eq!(durations.expected_millis(Some(&new)), 30_000, "nothing was seen");
+        assert_eq!(durations.expected_charge(&new), 30_000, "nothing was seen");
         for _ in 0..10 {
-            durations.note(Some(&slow), (1, 100_000), true);
-            durations.note(Some(&fast), (2, 2000), true);
+            durations.note_end(Some(&slow), (1, 100_000), true);
+            durations.note_end(Some(&fast), (2, 2000), true);
         }
-        assert_eq!(durations.expected_millis(Some(&slow)), 100_000);
-        assert_eq!(durations.expected_millis(Some(&fast)), 2000);
-        let all = durations.expected_millis(Some(&new));
+        assert_eq!(durations.expected_charge(&slow), 100_000);
+        assert_eq!(durations.expected_charge(&fast), 2000);
+        let all = durations.expected_charge(&new);
         assert!((40_000..60_000).contains(&all), "{all}");
         for _ in 0..60 {
-            durations.note(Some(&slow), (3, 4000), true);
+            durations.note_end(Some(&slow), (3, 4000), true);
         }
-        assert!(durations.expected_millis(Some(&slow)) < 10_000, "what was long ago fades");
+        assert!(durations.expected_charge(&slow) < 10_000, "what was long ago fades");
         assert_eq!([&slow, &fast, &new].map(|uid| durations.charged(uid)), [4000, 2000, 4000]);
+    }
+
+    #[test]
+    fn the_time_of_workers_is_apart_from_what_is_charged() {
+        let (mut durations, shop) = (Durations::default(), Uid::from("shop"));
+        durations.note_work(Some(&shop), (10, 10_000), true);
+        assert_eq!((durations.charged(&shop), durations.expected_charge(&shop)), (30_000, 30_000));
+        durations.note_end(Some(&shop), (3610, 3_610_000), true);
+        assert_eq!((durations.charged(&shop), durations.expected_charge(&shop)), (3_610_000, 3_610_000));
+        assert_eq!(durations.expected_work(&shop), 10_000);
+        assert_eq!(durations.last_free().map(Timestamp::as_second), Some(10));
     }
 }

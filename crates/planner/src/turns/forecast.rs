@@ -169,6 +169,11 @@ impl Turns {
         self.place_after(self.before(waiter), waiter, capacity, now)
     }
 
+    /// Where one is that an administrator holds back.
+    pub fn on_hold(&self, waiter: &Waiter, capacity: Capacity) -> Place {
+        Place::OnHold(self.in_flight(capacity) + self.before(waiter).number)
+    }
+
     fn place_after(&self, before: Before, waiter: &Waiter, capacity: Capacity, now: Timestamp) -> Place {
         if let Some(most) = waiter.most.filter(|_| self.is_at_limit(waiter)) {
             return Place::AtLimit(most);
@@ -177,9 +182,9 @@ impl Turns {
         Place::Behind(number, self.estimate(waiter, before.work, capacity, now))
     }
 
-    /// When it starts; none before any job has ended.
+    /// When it starts; none before it was seen how long a worker is busy with a job.
     fn estimate(&self, waiter: &Waiter, work: Work, capacity: Capacity, now: Timestamp) -> Option<Estimate> {
-        self.durations.last_end()?;
+        self.durations.last_free()?;
         let class = self.classes.get(&Reverse(waiter.priority));
         // Nobody passes one that is within its share, or at the front.
         let passing = class.filter(|class| !waiter.is_front && class.is_later(&waiter.uid));
@@ -209,7 +214,7 @@ impl Turns {
         }
         if self.at_work.is_empty() && left > 0 {
             // Velero begins with one as soon as another ends. If it does not, it is probably down.
-            let since = self.unstarted_since.map(|since| Some(since).max(self.durations.last_end()));
+            let since = self.unstarted_since.map(|since| Some(since).max(self.durations.last_free()));
             work = work.and(Work::rest_of(&self.durations.expected(None), elapsed(since.flatten())));
             left -= 1;
         }

@@ -89,13 +89,14 @@ mod tests {
     use crate::turns::{Job, Progress, Tag};
 
     fn job(uid: &str, start: u64) -> Job {
-        let tag = Tag { priority: 3, start, weight: 100, charged: 0 };
+        let tag = Tag { priority: 3, start, time: start, weight: 100, charged: 0 };
         Job {
             uid: Some(Uid::from(uid)),
             request: None,
             tag: Some(tag),
             is_trusted: true,
             progress: Progress::Ended(Some((0, 60_000))),
+            worked: None,
             since: None,
         }
     }

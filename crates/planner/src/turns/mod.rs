@@ -13,6 +13,7 @@ mod durations;
 mod estimate;
 mod forecast;
 mod ledger;
+mod next;
 mod shown;
 mod tag;
 
@@ -25,7 +26,6 @@ use kube::core::ObjectMeta;
 use crate::Key;
 
 pub use capacity::Capacity;
-use capacity::{MOMENT, Room};
 pub use class::{Arrival, Class, Uid};
 pub use durations::{Durations, Spread, Took};
 pub use estimate::Estimate;
@@ -66,6 +66,8 @@ pub struct Job {
     pub is_trusted: bool,
     /// How far Velero is with it.
     pub progress: Progress,
+    /// How long a worker was busy with it, if none is any more and that is known.
+    pub worked: Option<Took>,
     /// When Velero started it, or else when Velero was given it.
     pub since: Option<Timestamp>,
 }
@@ -81,6 +83,17 @@ pub enum Progress {
     Finalizing,
     /// It is over; without a time if Velero never began with it.
     Ended(Option<Took>),
+}
+
+impl Progress {
+    /// Whether a worker is yet to be done with it.
+    fn is_at_work(self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
+
+    fn is_over(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
 }
 
 /// What becomes of the turn of a request, by a decision about it.
@@ -101,18 +114,20 @@ pub enum Place {
     Behind(usize, Option<Estimate>),
     /// Its namespace has as many that are not over as it may have.
     AtLimit(usize),
-    /// An administrator holds it back.
-    OnHold,
+    /// An administrator holds it back. If it was released, so many would go before it.
+    OnHold(usize),
 }
 
 impl Place {
     /// The position to show.
     pub fn position(self) -> i64 {
-        match self {
-            Self::Next(_) | Self::OnHold => 1,
-            Self::AtLimit(most) => i64::try_from(most).unwrap_or(i64::MAX - 1) + 1,
-            Self::Behind(ahead, _) => i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1,
-        }
+        let ahead = match self {
+            Self::Next(_) => 0,
+            Self::AtLimit(ahead) | Self::Behind(ahead, _) => ahead,
+            // Clients take the first position for the next one to start, which this one is not.
+            Self::OnHold(ahead) => ahead.max(1),
+        };
+        i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1
     }
 }
 
@@ -131,10 +146,6 @@ fn add(numbers: &mut HashMap<Uid, usize>, uid: Option<&Uid>, comes: bool) {
         numbers.remove(uid);
     }
 }
-
-/// The sort key of turns: the front first, then by priority, then by virtual time, then by age. Where Velero is given only
-/// short ones of other namespaces, those of which Velero has one already come last among those of the same time.
-type Rank<'a> = (bool, Reverse<u64>, u64, bool, &'a Arrival);
 
 /// So many priorities are learned from what a tenant could have forged, and written down.
 const CLASSES: usize = 32;
@@ -223,7 +234,7 @@ impl Turns {
         if new.is_front {
             self.front.insert(new.arrival.clone());
         } else {
-            let expected = cost(self.durations.expected_millis(Some(&new.uid)), new.weight);
+            let expected = cost(self.durations.expected_charge(&new.uid), new.weight);
             self.class(new.priority).ask(&new.uid, new.arrival.clone(), expected);
         }
         self.waiting.insert(key.clone(), new);
@@ -234,14 +245,13 @@ impl Turns {
         let arrived = self.on_the_way.extract_if(.., |_, (made, _)| made == name);
         let request = job.as_ref().and_then(|job| job.request.as_ref());
         self.given.extend(arrived.map(|(key, _)| key).filter(|key| Some(key) == request));
-        let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
         let has_enough = self.of.len() >= self.workers;
         let before = self.jobs.remove(name);
         if let Some(AtVelero { uid, progress, .. }) = &before {
             self.count(uid.as_ref(), *progress, false);
             add(&mut self.unfinished, uid.as_ref(), false);
         }
-        let Some(Job { uid, tag, is_trusted, progress, since, .. }) = job else {
+        let Some(Job { uid, tag, is_trusted, progress, worked, since, .. }) = job else {
             self.at_work.remove(name);
             self.unstarted_since = self.unstarted_since.filter(|_| self.queued > 0);
             self.changes += u64::from(before.is_some());
@@ -249,6 +259,14 @@ impl Turns {
         };
         if before.as_ref().map(|before| before.progress) != Some(progress) {
             self.changes += 1;
+        }
+        // What was not over when a worker was done with it, was noted then.
+        let is_new = match &before {
+            Some(before) => before.progress.is_at_work(),
+            None => progress.is_over(),
+        };
+        if let Some(worked) = worked.filter(|_| is_new && !progress.is_at_work()) {
+            self.durations.note_work(uid.as_ref(), worked, is_trusted);
         }
         let was_at_work = self.at_work.remove(name);
         let is_real = is_trusted || before.is_some_and(|before| before.is_trusted);
@@ -259,17 +277,17 @@ impl Turns {
         } else if was_at_work && has_enough {
             self.forget_workers();
         }
-        if counts(progress) {
+        if progress.is_at_work() {
             self.count(uid.as_ref(), progress, true);
         }
         self.unstarted_since = self.unstarted_since.or(since).filter(|_| self.queued > 0);
-        if !matches!(progress, Progress::Ended(_)) {
+        if !progress.is_over() {
             add(&mut self.unfinished, uid.as_ref(), true);
             self.jobs
                 .insert(name.to_owned(), AtVelero { uid: uid.clone(), progress, since, is_trusted: is_real });
         }
         if let Progress::Ended(Some(took)) = progress {
-            self.durations.note(uid.as_ref(), took, is_trusted);
+            self.durations.note_end(uid.as_ref(), took, is_trusted);
         }
         let (Some(uid), Some(tag)) = (uid, tag) else { return };
         // Whoever forges tags makes no end of priorities.
@@ -286,7 +304,7 @@ impl Turns {
             _ => class.begin(&uid, name, tag.finish(tag.charged)),
         }
         if is_trusted {
-            class.lift(tag.start);
+            class.lift(tag.time);
         }
     }
 
@@ -326,12 +344,13 @@ impl Turns {
         match turn {
             Some(Turn::Taken(name, tag)) => {
                 if let Some(waiter) = waiter.as_ref().filter(|waiter| !waiter.is_front) {
-                    self.class(tag.priority).hand_over(&waiter.uid, &waiter.arrival, tag.charged);
+                    let work = self.durations.expected_work(&waiter.uid);
+                    self.class(tag.priority).hand_over(&waiter.uid, &waiter.arrival, work);
                 }
                 self.put(key, None);
                 let Some(waiter) = waiter else { return };
                 let class = self.class(tag.priority);
-                class.lift(tag.start);
+                class.lift(tag.time);
                 class.begin(&waiter.uid, name, tag.finish(tag.charged));
                 self.changes += 1;
                 self.on_the_way.insert(key.clone(), (name.clone(), waiter));
@@ -339,147 +358,6 @@ impl Turns {
             Some(Turn::Waits) => self.put(key, waiter),
             None => self.put(key, None),
         }
-    }
-
-    /// The tag of a request whose turn it is. One that was moved to the front does not move the time of the others.
-    fn tag(&self, waiter: &Waiter) -> Tag {
-        let class = self.classes.get(&Reverse(waiter.priority));
-        let given = self.on_the_way.get(&waiter.arrival.1).map_or("", |(name, _)| name.as_str());
-        let start = match class {
-            Some(class) if waiter.is_front => class.time(),
-            Some(class) => class.start_of(&waiter.uid, given),
-            None => 0,
-        };
-        let charged = self.durations.charged(&waiter.uid);
-        Tag { priority: waiter.priority, start, weight: waiter.weight, charged }
-    }
-
-    /// How many jobs Velero has, or is about to be given. More running ones than there are workers cannot be: whatever is
-    /// in such a phase beyond them occupies nobody.
-    pub fn in_flight(&self, capacity: Capacity) -> usize {
-        self.queued + self.running.min(capacity.workers) + self.on_the_way.len()
-    }
-
-    /// How many jobs Velero was seen to work on at a time, lately. It is given one more than that, so that with more workers
-    /// it is soon seen to work on more.
-    pub fn workers(&self) -> usize {
-        self.workers.max(1)
-    }
-
-    /// What Velero can be given; what is on the way for this request is not one more.
-    fn room(&self, capacity: Capacity, request: Option<&Key>) -> Room {
-        let own = request.is_some_and(|key| self.on_the_way.contains_key(key));
-        capacity.room(self.in_flight(capacity).saturating_sub(usize::from(own)))
-    }
-
-    /// How many others of its namespace are on the way.
-    fn others_on_the_way(&self, waiter: &Waiter) -> usize {
-        let other = |(key, (_, given)): &(&Key, &(String, Waiter))| {
-            **key != waiter.arrival.1 && given.uid == waiter.uid
-        };
-        self.on_the_way.iter().filter(other).count()
-    }
-
-    /// Whether Velero has a job of its namespace, or is about to be given another one.
-    fn has_another(&self, waiter: &Waiter) -> bool {
-        self.of.contains_key(&waiter.uid) || self.others_on_the_way(waiter) > 0
-    }
-
-    /// Whether there is room for it, once it is the first: it is expected to take as long as the last one of its namespace
-    /// did. If there is none, nobody passes it: it is the next one when there is.
-    fn has_room(&self, waiter: &Waiter, room: Room) -> bool {
-        room != Room::Short || self.durations.charged(&waiter.uid) <= MOMENT && !self.has_another(waiter)
-    }
-
-    /// Whether its namespace has as many at Velero as it may have.
-    fn is_at_limit(&self, waiter: &Waiter) -> bool {
-        let Some(most) = waiter.most else { return false };
-        let unfinished = self.unfinished.get(&waiter.uid).copied().unwrap_or_default();
-        unfinished + self.others_on_the_way(waiter) >= most
-    }
-
-    /// Whether a worker could begin with a job of this namespace while Velero has what it has.
-    fn fits(&self, waiter: &Waiter, capacity: Capacity, room: Room) -> bool {
-        if self.is_at_limit(waiter) {
-            return false;
-        }
-        // While Velero has enough for its workers, nobody passes anybody else to keep them busy.
-        if capacity.workers == 1 || capacity.in_flight.is_none() || room == Room::Short {
-            return true;
-        }
-        let (uid, own) = (&waiter.uid, &waiter.arrival.1);
-        let mut of = self.of.clone();
-        for (_, (_, waiter)) in self.on_the_way.iter().filter(|(key, _)| *key != own) {
-            *of.entry(waiter.uid.clone()).or_default() += 1;
-        }
-        let doubles: usize = of.values().map(|number| number.saturating_sub(1)).sum();
-        !of.contains_key(uid) || doubles < capacity.doubles()
-    }
-
-    /// The request whose turn it is, if Velero can be given one.
-    pub fn next(&self, capacity: Capacity) -> Option<&Key> {
-        let room = self.room(capacity, None);
-        if self.waiting.is_empty() || room == Room::None {
-            return None;
-        }
-        let (.., (_, key)) = self.first_but(None, capacity, room)?;
-        self.waiting.get(key).filter(|waiter| self.has_room(waiter, room)).map(|_| key)
-    }
-
-    /// Where a request is.
-    pub fn place(&self, waiter: &Waiter, capacity: Capacity, now: Timestamp) -> Place {
-        if self.is_next(waiter, capacity) {
-            Place::Next(self.tag(waiter))
-        } else {
-            self.behind(waiter, capacity, now)
-        }
-    }
-
-    /// Whether it is this one's turn.
-    fn is_next(&self, waiter: &Waiter, capacity: Capacity) -> bool {
-        // Where Velero is given everything, nobody waits for anybody else.
-        if capacity.in_flight.is_none() && waiter.most.is_none() {
-            return true;
-        }
-        let own = Some(&waiter.arrival.1);
-        let room = self.room(capacity, own);
-        if room == Room::None || !self.fits(waiter, capacity, room) || !self.has_room(waiter, room) {
-            return false;
-        }
-        let first = self.first_but(own, capacity, room);
-        first.is_none_or(|first| self.rank(waiter) < first)
-    }
-
-    /// The rank of one for which there is room.
-    fn rank<'a>(&self, waiter: &'a Waiter) -> Rank<'a> {
-        if waiter.is_front {
-            return (false, Reverse(0), 0, false, &waiter.arrival);
-        }
-        let start = self.tag(waiter).start;
-        (true, Reverse(waiter.priority), start, false, &waiter.arrival)
-    }
-
-    /// The first of those that wait, apart from this one.
-    fn first_but(&self, except: Option<&Key>, capacity: Capacity, room: Room) -> Option<Rank<'_>> {
-        let waiter = |arrival: &Arrival| self.waiting.get(&arrival.1).filter(|_| Some(&arrival.1) != except);
-        let fits = |arrival: &Arrival| waiter(arrival).is_some_and(|one| self.fits(one, capacity, room));
-        if let Some(arrival) = self.front.iter().find(|arrival| fits(arrival)) {
-            return Some((false, Reverse(0), 0, false, arrival));
-        }
-        self.classes.iter().find_map(|(priority, class)| {
-            let mut heads = class.heads().filter(|(_, arrival, _)| fits(arrival));
-            let (start, first, _) = heads.next()?;
-            let behind = |arrival: &Arrival| {
-                room == Room::Short && waiter(arrival).is_some_and(|one| self.has_another(one))
-            };
-            if !behind(first) {
-                return Some((true, *priority, start, false, first));
-            }
-            // Of several that have used as much, one goes first of which Velero has none.
-            let mut same = heads.take_while(|(other, ..)| *other == start);
-            let found = same.find(|(_, arrival, _)| !behind(arrival));
-            Some((true, *priority, start, found.is_none(), found.map_or(first, |(_, arrival, _)| arrival)))
-        })
     }
 
     /// Whether a request was given its turn, and its Velero object was not seen yet.

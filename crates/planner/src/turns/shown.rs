@@ -55,7 +55,7 @@ pub(crate) fn show(
     now: Timestamp,
 ) {
     let reason = match place {
-        Place::OnHold => condition::HELD_BY_ADMINISTRATOR,
+        Place::OnHold(_) => condition::HELD_BY_ADMINISTRATOR,
         Place::AtLimit(_) => condition::NAMESPACE_LIMIT_REACHED,
         Place::Next(_) | Place::Behind(..) => condition::OTHERS_FIRST,
     };
@@ -76,7 +76,7 @@ pub(crate) fn show(
 fn message(place: Place, info: &QueueInfo) -> String {
     let ahead = info.estimated_queue_position - 1;
     match Estimate::shown(info) {
-        _ if place == Place::OnHold => {
+        _ if matches!(place, Place::OnHold(_)) => {
             "an administrator holds it back; it goes on once it is released".to_owned()
         }
         _ if matches!(place, Place::AtLimit(_)) => format!(
@@ -140,7 +140,14 @@ mod tests {
             words(Place::AtLimit(2)),
             "this namespace has as many unfinished restores as it may have, which is 2; it goes on when one of them has ended"
         );
-        assert_eq!(words(Place::OnHold), "an administrator holds it back; it goes on once it is released");
+        assert_eq!(words(Place::OnHold(3)), "an administrator holds it back; it goes on once it is released");
+    }
+
+    /// Released clients show the first position as the next one to start.
+    #[test]
+    fn what_is_held_back_is_never_the_next_one() {
+        let position = |ahead| shown(Place::OnHold(ahead)).1.unwrap().estimated_queue_position;
+        assert_eq!([0, 1, 4].map(position), [2, 2, 5]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Tag {
     pub priority: u64,
     /// When it started, in the virtual time of that priority.
     pub start: u64,
+    /// The virtual time since then: its start, or earlier if it passed somebody to keep a worker busy.
+    pub time: u64,
     /// The weight of its namespace.
     pub weight: u64,
     /// How many milliseconds it is charged until it is over.
@@ -42,8 +44,10 @@ pub fn cost(millis: u64, weight: u64) -> u64 {
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { priority, start, weight, charged } = self;
-        write!(f, "{priority}/{start}/{weight}/{charged}")
+        let Self { priority, start, time, weight, charged } = self;
+        write!(f, "{priority}/{start}/{weight}/{charged}")?;
+        // Older versions of nacre know four numbers, and take no notice of five.
+        if time == start { Ok(()) } else { write!(f, "/{time}") }
     }
 }
 
@@ -57,9 +61,10 @@ impl FromStr for Tag {
     fn from_str(text: &str) -> Result<Self, NoTag> {
         let mut numbers = text.split('/').map(|part| part.parse::<u64>().map_err(|_| NoTag));
         let mut number = || numbers.next().unwrap_or(Err(NoTag));
-        let tag = Self { priority: number()?, start: number()?, weight: number()?, charged: number()? };
-        let sound = tag.start <= HIGHEST && tag.weight > 0 && numbers.next().is_none();
-        if sound { Ok(tag) } else { Err(NoTag) }
+        let (priority, start, weight, charged) = (number()?, number()?, number()?, number()?);
+        let time = numbers.next().unwrap_or(Ok(start))?;
+        let sound = start <= HIGHEST && time <= start && weight > 0 && numbers.next().is_none();
+        if sound { Ok(Self { priority, start, time, weight, charged }) } else { Err(NoTag) }
     }
 }
 
@@ -69,9 +74,24 @@ mod tests {
 
     #[test]
     fn a_tag_is_read_as_it_was_written_and_nothing_else_is_one() {
-        let tag = Tag { priority: 3, start: 7000, weight: 250, charged: 9 };
-        assert_eq!(tag.to_string().parse(), Ok(tag));
-        for text in ["", "1/2/3", "1/2/0/4", "1/2/3/4/5", "a/2/3/4", "1/-2/3/4", "1/9007199254740993/3/4"] {
+        let tag = Tag { priority: 3, start: 7000, time: 7000, weight: 250, charged: 9 };
+        assert_eq!(tag.to_string(), "3/7000/250/9");
+        let passed = Tag { time: 6000, ..tag };
+        assert_eq!(passed.to_string(), "3/7000/250/9/6000");
+        for tag in [tag, passed] {
+            assert_eq!(tag.to_string().parse(), Ok(tag));
+        }
+        for text in [
+            "",
+            "1/2/3",
+            "1/2/0/4",
+            "1/2/3/4/3",
+            "1/2/3/4/x",
+            "1/2/3/4/1/1",
+            "a/2/3/4",
+            "1/-2/3/4",
+            "1/9007199254740993/3/4",
+        ] {
             assert!(text.parse::<Tag>().is_err(), "{text}");
         }
     }
@@ -81,6 +101,6 @@ mod tests {
         assert_eq!(cost(60_000, 100), 60_000);
         assert_eq!(cost(60_000, 200), 30_000);
         assert_eq!(cost(0, 100), 1000);
-        assert_eq!(Tag { priority: 0, start: 5, weight: 50, charged: 0 }.finish(2000), 4005);
+        assert_eq!(Tag { priority: 0, start: 5, time: 5, weight: 50, charged: 0 }.finish(2000), 4005);
     }
 }

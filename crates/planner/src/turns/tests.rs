@@ -2,10 +2,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Kind;
 use jiff::Timestamp;
-use proptest::prelude::*;
 
-use super::{Capacity, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter};
+use super::{Capacity, Class, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter};
 use crate::Key;
+
+mod properties;
 
 /// Velero and nacre, as small as can be: each worker takes the oldest job whose namespace has no worker.
 #[derive(Clone, Debug)]
@@ -67,6 +68,7 @@ impl Bench {
             tag: Some(*tag),
             is_trusted: true,
             progress,
+            worked: if let Progress::Ended(took) = progress { took } else { None },
             since: None,
         }
     }
@@ -122,6 +124,24 @@ impl Bench {
                 Step::End(seconds) => self.end(seconds),
             }
         }
+    }
+
+    /// What is next is handed over, one ends, and six namespaces keep asking.
+    fn others_ask_and_one_ends(&mut self, seconds: u64) {
+        self.hand_over();
+        self.end(seconds);
+        for number in 0..6 {
+            self.ask(&name(number));
+        }
+    }
+
+    /// Whether Velero has nothing of a namespace, and others have used as much as it has.
+    fn owes_nothing(&self, namespace: &str) -> bool {
+        let owes = |class: &Class| class.is_later(&Uid::from(namespace));
+        let waits = |waiter: &Waiter| &*waiter.uid == namespace;
+        !self.turns.classes.values().any(owes)
+            && !self.turns.waiting().any(waits)
+            && !self.at_velero.iter().any(|name| self.namespace_of(name) == namespace)
     }
 
     fn order(&self) -> Vec<&str> {
@@ -251,6 +271,7 @@ fn whatever_claims_to_run_beyond_the_workers_holds_up_nobody() {
             tag: None,
             is_trusted: false,
             progress: Progress::Running,
+            worked: None,
             since: None,
         };
         bench.turns.note_job(name, Some(job));
@@ -263,13 +284,14 @@ fn whatever_claims_to_run_beyond_the_workers_holds_up_nobody() {
 #[test]
 fn a_tag_that_a_tenant_forged_moves_nobody_elses_time() {
     let mut bench = Bench::new(1);
-    let tag = Tag { priority: 0, start: 1 << 52, weight: 100, charged: 0 };
+    let tag = Tag { priority: 0, start: 1 << 52, time: 1 << 52, weight: 100, charged: 0 };
     let job = Job {
         uid: Some(Uid::from("evil")),
         request: None,
         tag: Some(tag),
         is_trusted: false,
         progress: Progress::Ended(Some((0, 1000))),
+        worked: None,
         since: None,
     };
     bench.turns.note_job("forged", Some(job));
@@ -490,6 +512,7 @@ fn velero_is_seen_to_have_more_workers_and_gets_more() {
         tag: None,
         is_trusted: false,
         progress: Progress::Running,
+        worked: None,
         since: None,
     };
     bench.turns.note_job("forged", Some(forged));
@@ -608,6 +631,54 @@ fn with_many_waiting_a_position_is_nearly_right_and_that_of_those_within_their_s
     assert!(worst * 8 <= waiting.len() + 16, "{worst} of {}", waiting.len());
 }
 
+/// One namespace of this weight and so many of weight 100 always have something to do, and all jobs take a minute. Returns
+/// who was given what, after the first rounds.
+fn shares(workers: usize, (weight, others): (u64, u8), newcomer: Option<&str>) -> BTreeMap<String, usize> {
+    let mut bench = Bench::with(Capacity::of(workers, None));
+    bench.weights.insert("heavy".to_owned(), (weight, 0));
+    let mut from = 0;
+    for round in 0..420 {
+        bench.ask("heavy");
+        (0..others).for_each(|number| _ = bench.ask(&name(number)));
+        if let Some(newcomer) = newcomer.filter(|_| round >= 240) {
+            bench.ask(newcomer);
+        }
+        if round == 240 {
+            from = bench.handed.len();
+        }
+        bench.hand_over();
+        bench.end(60);
+    }
+    let mut shares = BTreeMap::new();
+    for namespace in &bench.order()[from..] {
+        *shares.entry((*namespace).to_owned()).or_default() += 1;
+    }
+    shares
+}
+
+#[test]
+fn several_workers_take_nothing_from_a_weight_that_one_worker_can_do() {
+    for workers in 1..4 {
+        for heavy in [(300, 6), (400, 8)] {
+            let shares = shares(workers, heavy, None);
+            assert!(
+                (58..=62).contains(&shares["heavy"]),
+                "a third of 180 with {workers} workers: {shares:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn where_one_weighs_more_than_a_worker_can_do_nobody_saves_up_meanwhile() {
+    let shares = shares(2, (10_000, 2), Some("new"));
+    assert!(shares["heavy"] > 80, "as much as one worker can do: {shares:?}");
+    assert!(
+        shares["new"] <= shares["n0"] + 2,
+        "as much as the others, and not what they had before: {shares:?}"
+    );
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Ask(u8),
@@ -615,217 +686,6 @@ enum Step {
     End(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        4 => (0..6_u8).prop_map(Step::Ask),
-        2 => Just(Step::Hand),
-        3 => (0..200_u64).prop_map(Step::End),
-    ];
-    prop::collection::vec(step, 1..150)
-}
-
 fn name(number: u8) -> String {
     format!("n{number}")
-}
-
-/// What a policy says, and what holds where it says nothing.
-fn capacities() -> impl Strategy<Value = Capacity> {
-    prop_oneof![
-        (1..4_usize).prop_map(|in_flight| Capacity::of(1, Some(in_flight))),
-        (1..4_usize).prop_map(|workers| Capacity::of(workers, None)),
-    ]
-}
-
-proptest! {
-    /// The promise: what comes before the next request of a namespace that is within its share is what Velero has, and at
-    /// most one job of each other namespace.
-    #[test]
-    fn whoever_is_within_their_share_waits_for_one_of_each(before in steps(), capacity in capacities()) {
-        let mut bench = Bench::with(capacity);
-        bench.do_steps(before);
-        bench.hand_over();
-        // Somebody who was never there is within their share.
-        let from = bench.handed.len();
-        bench.ask("newcomer");
-        for round in 0..1000 {
-            bench.hand_over();
-            bench.end(round % 50);
-            // Others keep asking.
-            for number in 0..6 {
-                bench.ask(&name(number));
-            }
-            if bench.order()[from..].contains(&"newcomer") {
-                break;
-            }
-        }
-        let order = bench.order();
-        let at = order[from..].iter().position(|one| *one == "newcomer");
-        prop_assert!(at.is_some(), "starved: {order:?}");
-        for number in 0..6 {
-            let earlier = order[from..].iter().take(at.unwrap()).filter(|one| **one == name(number)).count();
-            prop_assert!(earlier <= 1, "{earlier} of {number} went before: {order:?}");
-        }
-    }
-
-    /// The promise for a priority: whoever has a higher one waits for nothing but what Velero has. With several workers
-    /// others may use those that it cannot use, since Velero works on one backup of a namespace at a time.
-    #[test]
-    fn nobody_passes_a_higher_priority(before in steps(), capacity in capacities(), short in any::<bool>()) {
-        let mut bench = Bench::with(capacity);
-        bench.weights.insert("urgent".to_owned(), (100, 5));
-        bench.do_steps(before);
-        bench.hand_over();
-        let from = bench.handed.len();
-        for number in 0..15 {
-            bench.ask("urgent");
-            bench.ask(&name(number % 6));
-        }
-        for round in 0..200 {
-            let had = bench.at_velero.clone();
-            let handed = bench.handed.len();
-            bench.hand_over();
-            if bench.turns.waiting().any(|waiter| &*waiter.uid == "urgent") {
-                let passed = bench.handed[handed..].iter().filter(|(_, namespace, _)| namespace != "urgent").count();
-                let most = capacity.in_flight.unwrap_or(usize::MAX);
-                prop_assert!(passed == 0 || capacity.workers > 1 && had.len() + passed <= most, "{:?}", bench.order());
-            }
-            bench.end(if short { 0 } else { round % 3 });
-        }
-        prop_assert_eq!(bench.order()[from..].iter().filter(|one| **one == "urgent").count(), 15);
-    }
-
-    /// The promise for a weight: three times the weight is three times as much.
-    #[test]
-    fn a_heavier_weight_is_more_however_short_jobs_are(before in steps(), workers in 1..4_usize) {
-        let mut bench = Bench::with(Capacity::of(workers, None));
-        bench.weights.insert("heavy".to_owned(), (300, 0));
-        bench.do_steps(before);
-        while !bench.at_velero.is_empty() {
-            bench.end(0);
-            bench.hand_over();
-        }
-        let from = bench.handed.len();
-        for number in 0..60 {
-            bench.ask("heavy");
-            bench.ask(&name(number % 6));
-        }
-        for _ in 0..120 {
-            bench.hand_over();
-            bench.end(0);
-        }
-        let heavy = bench.order()[from..from + 60].iter().filter(|one| **one == "heavy").count();
-        // A third of all; with more workers less, since Velero works on one backup of a namespace at a time. An equal share
-        // would be nine.
-        prop_assert!(heavy >= if workers == 1 { 17 } else { 12 }, "{heavy} of 60");
-    }
-
-    /// Velero is never idle while somebody waits, never has more than it may, and everybody gets their turn, in the order
-    /// in which they came within a namespace.
-    #[test]
-    fn never_idle_never_more_and_everybody_gets_there(steps in steps(), capacity in capacities()) {
-        let mut bench = Bench::with(capacity);
-        let in_flight = capacity.in_flight.unwrap();
-        for step in steps {
-            match step {
-                Step::Ask(number) => _ = bench.ask(&name(number)),
-                Step::Hand => {}
-                Step::End(seconds) => bench.end(seconds),
-            }
-            bench.hand_over();
-            prop_assert!(bench.at_velero.len() <= in_flight + capacity.short);
-            let waiting: BTreeSet<_> = bench.turns.waiting().map(|waiter| waiter.uid.to_string()).collect();
-            let at_work = bench.at_work();
-            let is_idle = |uid: &String| !at_work.iter().any(|name| bench.namespace_of(name) == uid);
-            let enough = if capacity.workers == 1 {
-                bench.at_velero.len() >= in_flight
-            } else {
-                at_work.len() == capacity.workers || !waiting.iter().any(is_idle)
-            };
-            prop_assert!(waiting.is_empty() || enough, "{waiting:?} wait");
-        }
-        while !bench.at_velero.is_empty() {
-            bench.end(3);
-            bench.hand_over();
-        }
-        prop_assert_eq!(bench.handed.len(), usize::try_from(bench.asked).unwrap());
-        for number in 0..6 {
-            let own: Vec<_> = bench.handed.iter().filter(|(_, of, _)| *of == name(number)).collect();
-            prop_assert!(own.is_sorted_by_key(|(made, ..)| made.clone()));
-        }
-    }
-
-    /// What is foreseen is what happens, if jobs take as long as those before and nobody else asks.
-    #[test]
-    fn the_foreseen_order_is_the_order(before in steps(), in_flight in 1..4_usize) {
-        let mut bench = Bench::new(in_flight);
-        for step in before {
-            match step {
-                Step::Ask(number) => _ = bench.ask(&name(number)),
-                Step::Hand => bench.hand_over(),
-                Step::End(_) => bench.end(30),
-            }
-        }
-        bench.hand_over();
-        let mut foreseen: Vec<_> = bench
-            .turns
-            .waiting()
-            .map(|waiter| {
-                let place = bench.turns.place(waiter, bench.capacity, Timestamp::UNIX_EPOCH);
-                (ahead(place), waiter.arrival.1.name.clone())
-            })
-            .collect();
-        foreseen.sort();
-        let from = bench.handed.len();
-        while !bench.at_velero.is_empty() {
-            bench.end(30);
-            bench.hand_over();
-        }
-        let order: Vec<_> = bench.handed[from..]
-            .iter()
-            .enumerate()
-            .map(|(at, (made, ..))| (at + in_flight, made.clone()))
-            .collect();
-        prop_assert_eq!(order, foreseen);
-    }
-
-    /// The order follows from what is in the cluster alone, whatever the order in which that is seen.
-    #[test]
-    fn a_restart_changes_nothing(steps in steps(), seed in any::<u64>(), capacity in capacities()) {
-        let mut bench = Bench::with(capacity);
-        let mut ended = BTreeMap::new();
-        for step in steps {
-            match step {
-                Step::Ask(number) => _ = bench.ask(&name(number)),
-                Step::Hand => bench.hand_over(),
-                Step::End(seconds) => {
-                    let before = bench.at_velero.clone();
-                    bench.end(seconds);
-                    let gone = before.into_iter().filter(|name| !bench.at_velero.contains(name));
-                    ended.extend(gone.map(|name| (name, (bench.clock, seconds * 1000))));
-                }
-            }
-        }
-        bench.hand_over();
-        let mut again = Bench { turns: Turns::default(), ..bench.clone() };
-        let mut jobs = bench.handed.clone();
-        // Any order will do, as long as it is another one.
-        jobs.sort_by_key(|(made, ..)| made.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(31)));
-        for (made, ..) in &jobs {
-            let progress = ended.get(made).map_or(Progress::Queued, |took| Progress::Ended(Some(*took)));
-            let job = bench.job(made, progress);
-            again.turns.note_job(made, Some(job));
-        }
-        for waiter in bench.turns.waiting().cloned().collect::<Vec<_>>() {
-            again.turns.note_request(&waiter.arrival.1.clone(), Some(waiter));
-        }
-        let run = |mut bench: Bench| {
-            while !bench.at_velero.is_empty() {
-                bench.end(3);
-                bench.hand_over();
-            }
-            bench.handed
-        };
-        let names = |handed: Vec<(String, String, Tag)>| handed.into_iter().map(|(made, ..)| made).collect::<Vec<_>>();
-        prop_assert_eq!(names(run(bench)), names(run(again)));
-    }
 }

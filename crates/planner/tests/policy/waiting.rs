@@ -13,7 +13,7 @@ use planner::{Action, Plan, Policy, backup, restore};
 use serde_json::{Value, json};
 
 /// It is its turn.
-const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, weight: 100, charged: 0 });
+const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, time: 0, weight: 100, charged: 0 });
 
 fn object<T: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Arc<T> {
     let whole = json!({

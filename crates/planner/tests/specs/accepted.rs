@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// It is its turn.
-const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, weight: 100, charged: 0 });
+const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, time: 0, weight: 100, charged: 0 });
 
 use crate::arbitrary::OWN;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
+use jiff::Timestamp;
 use planner::refresh::Publisher;
 use serde_json::json;
 
@@ -521,6 +522,52 @@ fn once_one_has_ended_those_that_wait_show_when_they_start() {
     finish(&mut world, "nab shop/c");
     assert_eq!(world.condition("nab office/one", "WaitingForTurn"), "/: ", "Velero has it");
     assert_eq!(starts(&world, "nab office/one"), ["", "", ""]);
+}
+
+/// Velero works on a request for ten seconds, and then moves its data.
+fn move_data(world: &mut World, request: &str) {
+    let name = world.velero_name(request);
+    world.velero_starts(&name);
+    world.settle();
+    world.pass(Duration::from_secs(10));
+    let moves = json!({"phase": "WaitingForPluginOperations", "backupItemOperationsAttempted": 1});
+    world.velero_says(&name, moves);
+    world.settle();
+}
+
+#[test]
+fn those_that_wait_do_not_wait_for_data_that_is_moved_meanwhile() {
+    let mut world = World::with(&["shop"]);
+    ask(&mut world, &FLOOD);
+    for request in FLOOD {
+        move_data(&mut world, &format!("nab {request}"));
+    }
+    world.pass(Duration::from_hours(1));
+    for request in FLOOD {
+        let name = world.velero_name(&format!("nab {request}"));
+        world.velero_completes(&name);
+        world.settle();
+    }
+    ask(&mut world, &["shop/f", "shop/g", "shop/h"]);
+    move_data(&mut world, "nab shop/f");
+    let name = world.velero_name("nab shop/g");
+    world.velero_starts(&name);
+    world.settle();
+    ask(&mut world, &["shop/i", "shop/j"]);
+    let [_, about, latest] = starts(&world, "nab shop/j").map(|time| time.parse::<Timestamp>().unwrap());
+    let wait = |time: Timestamp| time.duration_since(world.clock()).as_secs();
+    assert!((10..=40).contains(&wait(about)) && wait(latest) < 90, "{about} to {latest}");
+    // After a restart nobody knows how long a worker was busy with what is over.
+    for request in ["nab shop/f", "nab shop/g"] {
+        let name = world.velero_name(request);
+        world.velero_says(&name, json!({"backupItemOperationsAttempted": 1}));
+        world.velero_completes(&name);
+        world.settle();
+    }
+    world.restart();
+    world.settle();
+    ask(&mut world, &["shop/k"]);
+    assert_eq!(starts(&world, "nab shop/k"), ["", "", ""]);
 }
 
 /// Velero hangs for two days. What is shown is written again when it is over, and more and more rarely.
