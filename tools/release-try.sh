@@ -8,7 +8,8 @@
 # kubectl and helm, and nothing of nacre.
 #
 # For each way to install (command line, manifests, chart): install, lose a volume as a tenant and restore it, uninstall,
-# and look for objects that were left behind.
+# and look for objects that were left behind. The commands of the quick start are run as they are written. Of the manifests
+# for OADP, whose operator is not here, every file is sent to the API server as a dry run.
 set -euo pipefail
 # Without this a failing command inside $(...) counts as one that finds nothing.
 shopt -s inherit_errexit
@@ -29,6 +30,10 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
+
+# What the quick start has a tenant do, as it is written there.
+quick_start=$(sed -n '/^## As a tenant/,/^## /p' "$(dirname "$0")/../docs/quick-start.md" | sed -n '/^```sh/,/^```$/{/^```/!p}')
+[ -n "$quick_start" ] || fail "docs/quick-start.md has no commands for a tenant"
 
 # An empty folder. Nothing of this machine's settings counts, and no other program of nacre is found.
 mkdir "$work/empty"
@@ -124,6 +129,22 @@ lose_and_restore() {
   echo "The volume is what it was: ${after%% *}"
 }
 
+# The quick start's commands, in its namespace and as the owner of it.
+follow_the_quick_start() {
+  local namespace=shop
+  make_tenant
+  as_ada create deployment web --image=node.test/busybox:bed -- tail -f /dev/null >/dev/null
+  as_ada rollout status deployment/web --timeout=3m >/dev/null
+  (
+    kubectl() {
+      if [ "$1" = nacre ]; then admin kubectl nacre --as=ada "${@:2}"; else admin kubectl --as=ada "$@"; fi
+    }
+    eval "$quick_start"
+  )
+  as_ada rollout status deployment/web --timeout=3m >/dev/null
+  admin kubectl delete namespace "$namespace" --timeout=2m >/dev/null
+}
+
 # All objects of nacre but CRDs and tenants' requests, which stay.
 traces() {
   local kinds all
@@ -149,6 +170,7 @@ admin kubectl nacre install --image "$image" --wait --timeout 4m
 admin kubectl create configmap nacre-policy -n velero --from-literal=policy.yaml='storageLocations: { requireApproval: true }'
 admin kubectl nacre doctor
 lose_and_restore
+follow_the_quick_start
 admin kubectl delete configmap nacre-policy -n velero
 admin kubectl nacre uninstall
 uninstalled
@@ -164,6 +186,15 @@ admin kubectl rollout status deployment/non-admin-controller -n velero --timeout
 lose_and_restore
 admin kubectl nacre uninstall
 uninstalled
+
+say "Manifests for OADP, as a dry run"
+admin kubectl create namespace openshift-adp
+files=(nacre/openshift-adp/*.yaml)
+for file in "${files[@]}"; do
+  apply "$file" --dry-run=server >/dev/null || fail "the API server refuses $file"
+done
+echo "The API server accepts ${#files[@]} files"
+admin kubectl delete namespace openshift-adp
 
 say "Installed by the chart"
 namespace=by-chart

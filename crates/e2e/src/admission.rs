@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use api::{NonAdminBackup, labels};
-use bed::eventually;
+use bed::{Builder, eventually};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
@@ -18,6 +18,15 @@ use crate::test_cluster::{deploy, free_address};
 use crate::{Nacre, Tenant, TestCluster, VELERO};
 
 const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// An API server without policies that change objects, as before Kubernetes 1.36.
+#[must_use]
+pub fn before_1_36(bed: Builder) -> Builder {
+    let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+    let off = kinds.map(|kind| format!("admissionregistration.k8s.io/v1/{kind}=false")).join(",");
+    bed.api_server_flag(&format!("--runtime-config={off}"))
+        .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy")
+}
 
 /// Why a request was refused; none if it was not.
 pub fn refusal<T>(answer: kube::Result<T>) -> Result<Option<String>> {
@@ -133,6 +142,27 @@ impl TestCluster {
             for webhook in found.webhooks.iter_mut().flatten() {
                 webhook.client_config.service = None;
                 webhook.client_config.url = Some(format!("https://{address}/record"));
+            }
+            recording.replace("nacre-requester", &PostParams::default(), &found).await?;
+            anyhow::Ok(())
+        })
+        .await
+    }
+
+    /// Lets the API server ask at nacre's Service again, as in a cluster with pods. Here nobody answers then.
+    pub async fn ask_at_service(&self) -> Result<()> {
+        let client = self.bed.client().await?;
+        let recording = Api::<MutatingWebhookConfiguration>::all(client);
+        let service = |path: &str| {
+            serde_json::from_value(
+                json!({"name": "nacre-webhook", "namespace": self.velero(), "path": path, "port": 443}),
+            )
+        };
+        eventually("the configuration to be changed back", TIMEOUT, async || {
+            let mut found = recording.get("nacre-requester").await?;
+            for webhook in found.webhooks.iter_mut().flatten() {
+                webhook.client_config.url = None;
+                webhook.client_config.service = Some(service("/record")?);
             }
             recording.replace("nacre-requester", &PostParams::default(), &found).await?;
             anyhow::Ok(())

@@ -21,7 +21,7 @@ mod tenant;
 mod test_cluster;
 pub mod two_replicas;
 
-pub use admission::{refusal, refused_by};
+pub use admission::{before_1_36, refusal, refused_by};
 pub use blackhole::Blackhole;
 pub use fault_proxy::FaultProxy;
 pub use imports::imported;

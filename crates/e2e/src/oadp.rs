@@ -36,7 +36,9 @@ const KINDS: [&str; 5] = [
 const NEW_KINDS: [&str; 1] = ["nonadminschedules"];
 /// Fields of statuses that nacre has and OADP does not. The API server drops what a CRD does not name.
 const NEW_FIELDS: [&str; 5] = ["claims", "claimsNotListed", "results", "objects", "log"];
-/// The same within `queueInfo`.
+/// Columns of `kubectl get` that nacre has and OADP does not.
+const NEW_COLUMNS: [&str; 4] = ["Data-Protected", "Data-Restored", "Starts", "Waits"];
+/// The same as `NEW_FIELDS` within `queueInfo`.
 const NEW_QUEUE_FIELDS: [&str; 3] = ["estimatedStart", "earliestStart", "latestStart"];
 
 impl TestCluster {
@@ -85,13 +87,18 @@ impl TestCluster {
     }
 }
 
-/// A CRD of ours as OADP has it: `spec` may be left out, Velero reports less, and the fields that nacre added are not there.
+/// A CRD of ours as OADP has it: `spec` may be left out, Velero reports less, and the fields and columns that nacre added are
+/// not there.
 fn older(mut crd: Value) -> Value {
     crd["apiVersion"] = json!("apiextensions.k8s.io/v1");
     crd["kind"] = json!("CustomResourceDefinition");
     // nacre did not make it.
     crd["metadata"]["labels"] = json!({});
-    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let version = &mut crd["spec"]["versions"][0];
+    if let Some(columns) = version["additionalPrinterColumns"].as_array_mut() {
+        columns.retain(|column| !NEW_COLUMNS.iter().any(|name| column["name"] == *name));
+    }
+    let schema = &mut version["schema"]["openAPIV3Schema"];
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("required");
     }

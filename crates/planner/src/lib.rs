@@ -38,6 +38,7 @@ pub mod plan;
 pub mod policy;
 pub mod queue;
 pub mod rbac;
+pub mod records;
 pub mod refresh;
 mod refusal;
 mod rejected_write;

@@ -2,16 +2,13 @@
 
 use anyhow::{Result, ensure};
 use bed::Bed;
-use e2e::deploy;
+use e2e::{before_1_36, deploy};
 
 use crate::life::{nacre, well};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn before_1_36_the_installation_has_the_webhook_record_who_asks() -> Result<()> {
-    let bed = Bed::builder()
-        .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
-        .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
-    let bed = bed.start().await?;
+    let bed = before_1_36(Bed::builder()).start().await?;
     let (done, remarks) = well(&bed, &["install", "--image", "first:1"]).await?;
     ensure!(done.contains("create mutatingwebhookconfiguration/nacre-requester"), "{done}");
     ensure!(done.contains("create clusterrole/nacre-requester"), "{done}");

@@ -1,5 +1,5 @@
 //! nacre on OADP: with OADP's own role the record of the leader is in a Secret, and with the one command that `doctor`
-//! prints every story works.
+//! prints every story works, on the Kubernetes of OADP's clusters too.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use api::velero::Backup;
 use api::{DataProtectionApplication, NonAdminBackup, NonAdminRestore, NonAdminSchedule, condition, labels};
 use bed::{Bed, eventually};
 use e2e::two_replicas::{BRISK, created, leads, only_holders_act};
-use e2e::{TestCluster, VELERO};
+use e2e::{TestCluster, VELERO, before_1_36};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::imported::forget_looks;
 use super::requester::operator;
+use super::requester_webhook::{FORGED, is_of};
 
 const TIMEOUT: Duration = Duration::from_mins(3);
 const ADP: &str = "openshift-adp";
@@ -110,22 +111,77 @@ async fn doctor(test_cluster: &TestCluster) -> Result<Vec<Value>> {
     Ok(diagnosis["findings"].as_array().cloned().unwrap_or_default())
 }
 
+fn says(findings: &[Value], verdict: &str, message: &str) -> bool {
+    let is_it = |one: &Value| {
+        one["verdict"] == verdict && one["message"].as_str().is_some_and(|text| text.contains(message))
+    };
+    findings.iter().any(is_it)
+}
+
+/// Every fix is this one command. What OADP's own CRDs cost is a note: they are OADP's to upgrade.
+async fn apply_what_doctor_prints(test_cluster: &TestCluster, parts: &str) -> Result<()> {
+    let findings = doctor(test_cluster).await?;
+    let fixes: Vec<_> = findings.iter().filter_map(|one| one["fix"].as_str()).collect();
+    let command = format!("kubectl nacre render --only {parts} -n {ADP} | kubectl apply --server-side -f -");
+    ensure!(fixes.contains(&command.as_str()), "{fixes:#?}");
+    let others = fixes.iter().filter(|fix| fix.contains("kubectl apply") && **fix != command);
+    ensure!(others.count() == 0, "one command is enough: {fixes:#?}");
+    for lost in ["the state of each claim", "start times", "logs of backups", "columns Data-Protected"] {
+        ensure!(says(&findings, "note", lost), "{lost}: {findings:#?}");
+    }
+    test_cluster.apply_parts(parts).await?;
+    test_cluster.until_policies_are_in_force().await
+}
+
+/// With what it printed, doctor finds nothing missing, and that it is recorded who asks.
+async fn is_satisfied(test_cluster: &TestCluster, (verdict, recorder): (&str, &str)) -> Result<Vec<Value>> {
+    let findings = doctor(test_cluster).await?;
+    ensure!(says(&findings, "ok", "has every permission that nacre uses"), "{findings:#?}");
+    ensure!(says(&findings, "ok", "openshift-adp/nacre_"), "{findings:#?}");
+    ensure!(says(&findings, verdict, recorder), "{findings:#?}");
+    let printed =
+        findings.iter().any(|one| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render")));
+    ensure!(!printed, "{findings:#?}");
+    Ok(findings)
+}
+
+/// OADP's clusters are older than Kubernetes 1.36, and the API server does not record who asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn before_1_36_the_webhook_records_who_asks_with_the_extra_role() -> Result<()> {
+    let bed = before_1_36(Bed::builder().with_idle_velero().velero_namespace(ADP));
+    let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
+    test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
+    deployment(&test_cluster).await?;
+    apply_what_doctor_prints(&test_cluster, "oadp,admission,requester-webhook").await?;
+    test_cluster.set_policy("requester: { unrecorded: enforce }\n").await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let (nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
+    test_cluster.until_recorded().await?;
+
+    let forged =
+        json!({"metadata": {"annotations": {labels::REQUESTER: FORGED}}, "spec": {"backupSpec": {}}});
+    is_of(&shop.create::<NonAdminBackup>("daily", forged).await?, "ada")?;
+    let named = shop.backup_starts("daily").await?;
+    let velero = test_cluster.admin::<Backup>().await?.get(&named).await?;
+    ensure!(velero.annotations().get(labels::REQUESTER).is_some_and(|who| who == "ada"), "{velero:?}");
+    let details = nacre.details().await?;
+    ensure!(!details.contains("forbidden"), "{details}");
+
+    test_cluster.ask_at_service().await?;
+    let findings = is_satisfied(&test_cluster, ("note", "nacre's webhook records who asks")).await?;
+    let is_fine = |one: &Value| one["verdict"] == "ok" || one["verdict"] == "note";
+    let of_admission = findings.iter().filter(|one| one["area"] == "admission");
+    ensure!(of_admission.into_iter().all(is_fine), "{findings:#?}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_extra_role_every_story_works() -> Result<()> {
     let bed = Bed::builder().with_velero().velero_namespace(ADP);
     let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
     test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
     deployment(&test_cluster).await?;
-    let fixes = doctor(&test_cluster).await?;
-    let fixes: Vec<_> = fixes.iter().filter_map(|one| one["fix"].as_str()).collect();
-    let parts = "oadp,admission,requester";
-    let command = format!("kubectl nacre render --only {parts} -n {ADP} | kubectl apply --server-side -f -");
-    ensure!(fixes.contains(&command.as_str()), "{fixes:#?}");
-    let others = fixes.iter().filter(|fix| fix.contains("nacre render") && **fix != command);
-    ensure!(others.count() == 0, "one command is enough: {fixes:#?}");
-
-    test_cluster.apply_parts(parts).await?;
-    test_cluster.until_policies_are_in_force().await?;
+    apply_what_doctor_prints(&test_cluster, "oadp,admission,requester").await?;
     test_cluster.until_recorded().await?;
     test_cluster.set_policy("schedules: {spread: 0}\n").await?;
     let nacre = test_cluster.start_nacre().await?;
@@ -189,19 +245,7 @@ async fn with_the_extra_role_every_story_works() -> Result<()> {
         |line: &str| line.starts_with("nonadminbackups are shown without some of Velero's status fields");
     let lines: Vec<_> = body.lines().filter(|line| !line.trim().is_empty() && !of_crds(line)).collect();
     ensure!(lines == ["ok", "leader: this process holds the lease"], "{details}");
-    let findings = doctor(&test_cluster).await?;
-    let says = |verdict: &str, message: &str| {
-        let found = |one: &&Value| {
-            one["verdict"] == verdict && one["message"].as_str().is_some_and(|text| text.contains(message))
-        };
-        findings.iter().any(|one| found(&one))
-    };
-    ensure!(says("ok", "has every permission that nacre uses"), "{findings:#?}");
-    ensure!(says("ok", "openshift-adp/nacre_"), "{findings:#?}");
-    ensure!(
-        !findings.iter().any(|one| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render"))),
-        "{findings:#?}"
-    );
+    is_satisfied(&test_cluster, ("ok", "mutating admission policies are there and current")).await?;
 
     // The backup is lost and its data is not: it comes back from the tenant's storage.
     shop.delete::<NonAdminBackup>("own").await?;

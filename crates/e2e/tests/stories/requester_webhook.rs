@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, NonAdminSchedule, condition, labels};
 use bed::{Bed, eventually};
-use e2e::{NACRE, Tenant, TestCluster, refused_by};
+use e2e::{NACRE, Tenant, TestCluster, before_1_36, refused_by};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -16,7 +16,7 @@ use crate::requester::{operator, record};
 use crate::requester_extra::{TEAM, backup, forgeries, requests, until_recorded};
 
 const POLICY: &str = "nacre-requester";
-const FORGED: &str = r#"{"user":"root","uid":"","groups":["system:masters"],"scopes":[]}"#;
+pub(crate) const FORGED: &str = r#"{"user":"root","uid":"","groups":["system:masters"],"scopes":[]}"#;
 
 /// A backup that runs commands in pods, which takes a permission.
 fn with_hooks() -> Value {
@@ -28,7 +28,7 @@ fn annotated(value: &Value) -> Patch<Value> {
     Patch::Merge(json!({"metadata": {"annotations": {labels::REQUESTER: value}}}))
 }
 
-fn is_of(request: &impl ResourceExt, user: &str) -> Result<()> {
+pub(crate) fn is_of(request: &impl ResourceExt, user: &str) -> Result<()> {
     let found = record(request).context("no record")?;
     ensure!(found.starts_with(&format!(r#"{{"user":"{user}""#)), "{found}");
     Ok(())
@@ -36,11 +36,7 @@ fn is_of(request: &impl ResourceExt, user: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn e1_before_1_36_the_webhook_records_who_asks_and_without_it_nobody_can_forge_that() -> Result<()> {
-    let bed = Bed::builder().with_idle_velero();
-    let bed = bed
-        .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
-        .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
-    let test_cluster = TestCluster::build_on(bed).await?;
+    let test_cluster = TestCluster::build_on(before_1_36(Bed::builder().with_idle_velero())).await?;
     let listing = |unrecorded: &str| {
         format!("{{queue: {{inFlight: 0}}, requester: {{extra: [{TEAM}], unrecorded: {unrecorded}}}}}")
     };

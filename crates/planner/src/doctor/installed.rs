@@ -3,11 +3,11 @@
 use api::Kind;
 use serde_json::Value;
 
-use super::{Area, Finding, Observed, oadp, recorder, some};
+use super::{Area, Finding, Observed, crds, recorder, some};
 use crate::Object;
 use crate::admission::RESERVED_MARKS;
 use crate::install::{UserRole, covers, is_ours, may_be_others, policies, request_definitions, roles};
-use crate::policy::Reading;
+use crate::policy::{Policies, Reading};
 
 /// One sort of objects of an installation.
 struct Sort {
@@ -68,12 +68,12 @@ pub fn wanted(namespace: &str) -> Vec<Object> {
     all
 }
 
-pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
-    SORTS.iter().flat_map(|sort| sort.examine(seen)).collect()
+pub(super) fn examine(seen: &Observed, policies: Option<&Policies>) -> Vec<Finding> {
+    SORTS.iter().flat_map(|sort| sort.examine(seen, policies)).collect()
 }
 
 impl Sort {
-    fn examine(&self, seen: &Observed) -> Vec<Finding> {
+    fn examine(&self, seen: &Observed, policies: Option<&Policies>) -> Vec<Finding> {
         // On OADP its role takes the place of these: see `oadp`.
         let theirs =
             |wanted: &Object| seen.by_oadp() && self.area == Area::Rights && wanted.name() == "nacre";
@@ -87,9 +87,6 @@ impl Sort {
             those.map(|(wanted, _)| short(wanted)).collect()
         };
         let missing = names(&|_, found| matches!(found, Reading::Absent));
-        let foreign = names(&|wanted, found| {
-            is_other(wanted, found) && wanted.kind == Kind::CustomResourceDefinition && differs(wanted, found)
-        });
         let changed = names(&|wanted, found| !is_other(wanted, found) && differs(wanted, found));
         let unserved =
             names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
@@ -118,22 +115,17 @@ impl Sort {
             findings.push(finding(area, message, install.clone()));
         }
         if !unserved.is_empty() {
-            let message = format!("{what} are there and not served: {}", some(&unserved));
+            let message =
+                format!("{what} are there and not served, their conditions say why: {}", some(&unserved));
             let group = Kind::NonAdminBackup.group();
-            findings.push(area.problem(
-                message,
-                format!("kubectl describe crd {}.{group}: its conditions say why", unserved[0]),
-            ));
+            findings.push(area.problem(message, format!("kubectl describe crd {}.{group}", unserved[0])));
         }
         if !changed.is_empty() {
             let message = format!("{what} differ from what this version installs: {}", some(&changed));
             findings.push(area.warning(message, install.clone()));
         }
-        if !foreign.is_empty() {
-            let message = format!("{what} of somebody else lack something nacre uses: {}", some(&foreign));
-            findings.push(
-                area.warning(message, format!("{}, or upgrade whoever made them", oadp::request_crds(seen))),
-            );
+        if self.kinds.contains(&Kind::CustomResourceDefinition) {
+            findings.extend(crds::foreign(seen, policies));
         }
         if !unread.is_empty() {
             let message = format!("{what} cannot be read: {}", some(&unread));

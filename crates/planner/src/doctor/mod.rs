@@ -6,13 +6,15 @@
 //! | `storage` | the default location, and those of tenants |
 //! | `program` | the leader: the lease, nacre's Deployment, and whether another controller runs too |
 //! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
-//! | `oadp` | on OADP: what its role and its CRDs leave out |
+//! | `crds` | CRDs of somebody else, as OADP's: which fields they lack, and what is not seen for that |
+//! | `oadp` | on OADP: what its role leaves out |
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
 //! | `tenants_storage` | what tenants who bring storage can have Velero read |
 //! | `settings` | the policy: what is wrong with it, and what in it is risky |
 
+mod crds;
 mod fence;
 mod installed;
 mod oadp;
@@ -142,7 +144,8 @@ pub struct Finding {
     pub verdict: CheckStatus,
     /// What was seen.
     pub message: String,
-    /// A command, or a field to change; there is one for every warning and problem.
+    /// A command, or a field to change; there is one for every warning and problem. If it begins with a command, it is one to
+    /// its end, so that it can be pasted whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -154,13 +157,12 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     let mut findings = velero::examine(seen, policies);
     findings.extend(storage::examine(seen, policies));
     findings.extend(program::examine(seen));
-    findings.extend(installed::examine(seen));
+    findings.extend(installed::examine(seen, policies));
     findings.extend(recorder::extra(seen, policies));
     findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));
     findings.extend(oadp::examine(seen));
-    findings.extend(oadp::dropped(seen, policies));
     findings.extend(settings::examine(seen, &loaded, &vanished));
     findings.sort_by_key(|finding| finding.area);
     findings
@@ -235,7 +237,9 @@ impl Observed {
         }
         let namespace = &self.namespace;
         let Reading::Found(controllers) = &self.controllers else {
-            return format!("kubectl nacre install -n {namespace} --dry-run, then without --dry-run");
+            return format!(
+                "see what this would change, then leave out --dry-run: kubectl nacre install -n {namespace} --dry-run"
+            );
         };
         let own = controllers.iter().find(|one| {
             one.namespace().as_ref() == Some(namespace) && is_ours(&Object::of(Kind::Deployment, *one))
@@ -264,6 +268,8 @@ fn some(names: &[String]) -> String {
     if names.len() > ENOUGH { format!("{shown} and {} more", names.len() - ENOUGH) } else { shown }
 }
 
+#[cfg(test)]
+mod crds_tests;
 #[cfg(test)]
 mod oadp_tests;
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! On OADP: what its role and its CRDs leave out of what nacre needs, what does not work without it, and how to get it.
+//! On OADP: what its role leaves out of what nacre needs, what does not work without it, and how to get it.
 
 use api::Kind;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed};
-use crate::Object;
 use crate::install::{CONTROLLER, Gap, Part, SERVICE_ACCOUNT, gaps};
-use crate::policy::{Downloads, Policies, Reading};
+use crate::policy::Reading;
 use crate::rbac::Rbac;
 use crate::rbac::subject::Who;
 
@@ -41,39 +40,6 @@ pub(super) fn examine(seen: &Observed) -> Option<Finding> {
     })
 }
 
-/// What a tenant cannot be shown, since OADP's CRD has no field for it: the API server drops it.
-pub(super) fn dropped(seen: &Observed, policies: Option<&Policies>) -> Option<Finding> {
-    let kind = Kind::NonAdminDownloadRequest;
-    let is_it = |wanted: &Object| {
-        wanted.kind == Kind::CustomResourceDefinition && wanted.name().starts_with(kind.plural())
-    };
-    let (_, found) = seen.installed.iter().find(|(wanted, _)| is_it(wanted))?;
-    let Reading::Found(crd) = found else { return None };
-    let versions = crd.body["spec"]["versions"].as_array()?;
-    let version = versions.iter().find(|version| version["name"] == kind.version())?;
-    let fields = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
-    let missing: Vec<_> = [("objects", "lists of objects"), ("log", "logs")]
-        .into_iter()
-        .filter(|(field, _)| fields[*field].is_null())
-        .collect();
-    // Where the policy hands out links, nacre reads nothing.
-    let has_links =
-        policies.is_some_and(|policies| policies.base().downloads.platform_storage != Downloads::None);
-    if missing.is_empty() || has_links {
-        return None;
-    }
-    let names: Vec<_> = missing.iter().map(|(field, _)| format!("status.{field}")).collect();
-    let lost: Vec<_> = missing.iter().map(|(_, what)| *what).collect();
-    Some(Area::Nacre.note(format!(
-        "the CRD of {} has no {}, so tenants do not see {} of backups in the cluster's own storage: `{}` adds what is \
-         missing, until somebody applies OADP's CRDs again; or set downloads.platformStorage: logs, which hands out links",
-        kind.name(),
-        names.join(" and no "),
-        lost.join(" and "),
-        request_crds(seen),
-    )))
-}
-
 /// The one command that brings all that OADP does not: permissions, admission policies, and the record of who asks.
 pub(super) fn installer(seen: &Observed) -> String {
     let account = account(seen);
@@ -94,7 +60,12 @@ pub(super) fn request_crds(seen: &Observed) -> String {
     parts.replace("--server-side", "--server-side --force-conflicts")
 }
 
-/// The same where nacre runs as another account than OADP's: its permissions alone.
+/// The command that brings the roles of the Velero view.
+pub(super) fn velero_view(seen: &Observed) -> String {
+    render(seen, &[Part::VeleroView], "")
+}
+
+/// What [`installer`] brings where nacre runs as another account than OADP's: its permissions alone.
 fn roles(seen: &Observed, account: &str) -> String {
     if account == SERVICE_ACCOUNT {
         installer(seen)

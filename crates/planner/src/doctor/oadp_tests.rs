@@ -3,12 +3,12 @@
 use api::Kind;
 use serde_json::json;
 
-use super::tests::{healthy, healthy_lease, read};
+use super::tests::{examine, healthy, healthy_lease, read};
 use super::*;
 use crate::install::{SINCE_1_36, UserRole, extras};
 
 /// A cluster where OADP's operator runs nacre in `openshift-adp`, under an account of another name, with these roles.
-fn oadp(given: &[Object]) -> Observed {
+pub(super) fn oadp(given: &[Object]) -> Observed {
     let mut seen = healthy();
     seen.namespace = "openshift-adp".to_owned();
     // OADP's role has no leases.
@@ -129,39 +129,6 @@ fn one_permission_less_is_named_alone() {
 #[test]
 fn without_oadp_nothing_is_said() {
     assert!(super::oadp::examine(&healthy()).is_none());
-}
-
-/// Its CRD of NonAdminDownloadRequest has fewer fields than nacre's.
-#[test]
-fn what_oadps_crd_has_no_field_for_is_named_with_its_consequence() {
-    let notes = |without: &[&str], policy: &str| -> Vec<String> {
-        let mut seen = healthy();
-        seen.policy = super::tests::policy(policy);
-        for (wanted, found) in &mut seen.installed {
-            let Reading::Found(crd) = found else { unreachable!() };
-            if wanted.name().starts_with("nonadmindownloadrequests")
-                && wanted.kind == Kind::CustomResourceDefinition
-            {
-                let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
-                let fields = crd.body.pointer_mut(status).unwrap().as_object_mut().unwrap();
-                fields.retain(|name, _| !without.contains(&name.as_str()));
-            }
-        }
-        let notes = examine(&seen).into_iter().filter(|finding| finding.message.contains("has no status."));
-        notes.map(|finding| format!("{:?} {}", finding.verdict, finding.message)).collect()
-    };
-    assert_eq!(notes(&[], "{}"), Vec::<String>::new());
-    let both = notes(&["objects", "log"], "{}");
-    assert_eq!(both.len(), 1);
-    assert!(
-        both[0].starts_with(
-            "Note the CRD of NonAdminDownloadRequest has no status.objects and no status.log, so tenants do not see lists of \
-             objects and logs of backups in the cluster's own storage: `kubectl apply "
-        ),
-        "{both:?}"
-    );
-    assert!(notes(&["log"], "{}")[0].contains("has no status.log, so tenants do not see logs of"));
-    assert_eq!(notes(&["log"], "downloads: {platformStorage: logs}"), Vec::<String>::new());
 }
 
 /// Its role has no Leases: the record of the leader is in a Secret.

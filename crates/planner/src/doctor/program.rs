@@ -162,8 +162,12 @@ fn program(own: &Deployment, holder: Option<&str>) -> Finding {
             AREA.warning(format!("{place}: {available} of {wanted} pods available"), look)
         }
         Some(version) if version != env!("CARGO_PKG_VERSION") => AREA.warning(
-            format!("{place} is of version {version}, and this program of {}", env!("CARGO_PKG_VERSION")),
-            format!("kubectl nacre install --image IMAGE -n {namespace}, or use the program of that version"),
+            format!(
+                "{place} is of version {version}, and this program of {}. Bring both to one version: use the program of that \
+                 version, or install this one",
+                env!("CARGO_PKG_VERSION")
+            ),
+            format!("kubectl nacre install --image IMAGE -n {namespace}"),
         ),
         _ => AREA.ok(format!("{place}: {available} of {wanted} pods available")),
     }

@@ -87,16 +87,18 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
         .map(|role| role.name().to_owned())
         .collect();
     if !degraded.is_empty() {
+        // On OADP there is no such way.
+        let on_purpose = if seen.by_oadp() {
+            ""
+        } else {
+            "; to leave roles out on purpose there is kubectl nacre install --aggregate-to"
+        };
         findings.push(AREA.problem(
-            format!("the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask", some(&degraded)),
-            if seen.by_oadp() {
-                seen.installer()
-            } else {
-                format!(
-                    "{} puts the labels of {EDIT} and {VIEW} back; to leave roles out on purpose: kubectl nacre install --aggregate-to",
-                    seen.installer()
-                )
-            },
+            format!(
+                "the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask{on_purpose}",
+                some(&degraded)
+            ),
+            seen.installer(),
         ));
     }
     // What one of them includes, those above it include too.
@@ -111,7 +113,7 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
     if !more.is_empty() {
         findings.push(AREA.warning(
             format!("aggregateTo leaves out {}, which can use nacre's kinds all the same", some(&more)),
-            "kubectl get clusterroles -o yaml: another role with an aggregate-to label brings it; remove that label",
+            "remove the aggregate-to label of the other role that brings it; to find it: kubectl get clusterroles -o yaml",
         ));
     }
     // A rule that came by aggregation is reported at its source role.
@@ -178,9 +180,13 @@ fn in_velero_namespace(seen: &Observed, rbac: &Rbac) -> Finding {
             .ok(format!("nobody has Secrets of {namespace}, where tenants' keys are, by a role there"));
     }
     let names: Vec<String> = who.iter().map(|(who, binding)| format!("{who} ({binding})")).collect();
+    let bindings: BTreeSet<&str> = who.iter().map(|(_, binding)| binding.as_str()).collect();
     AREA.warning(
-        format!("these can read every tenant's storage keys in {namespace}: {}", some(&names)),
-        format!("kubectl delete rolebinding NAME -n {namespace}, or bind a role that leaves Secrets out"),
+        format!(
+            "these can read every tenant's storage keys in {namespace}, where a role that leaves Secrets out would do: {}",
+            some(&names)
+        ),
+        format!("kubectl delete {} -n {namespace}", bindings.into_iter().collect::<Vec<_>>().join(" ")),
     )
 }
 
@@ -232,7 +238,8 @@ fn migrations(seen: &Observed, rbac: &Rbac) -> Vec<Finding> {
             AREA.warning(
                 format!("{who} can live-migrate machines of everybody ({})", some(&bindings)),
                 format!(
-                    "kubectl nacre migration revoke {0} --cluster, or delete {1}; then kubectl nacre migration grant {0} -n NAMESPACE",
+                    "take that away (kubectl nacre migration revoke {0} --cluster, or delete {1}), and grant it where it is needed: \
+                     kubectl nacre migration grant {0} -n NAMESPACE",
                     who.flag(),
                     bindings.join(" and ")
                 ),

@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 
 use super::fence::{self, Fence};
-use super::{Area, Finding, Observed, recorder, tenants_storage};
+use super::{Area, Finding, Observed, oadp, recorder, tenants_storage};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
     Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, RequesterMode,
@@ -71,7 +71,9 @@ fn sources(seen: &Observed, vanished: &[Vanished]) -> Vec<Finding> {
 fn wrong(seen: &Observed, problem: &Problem) -> Finding {
     let namespace = &seen.namespace;
     let fix = match problem.source {
-        Source::ConfigMap => format!("kubectl edit configmap {CONFIG_MAP} -n {namespace}, key {KEY}"),
+        Source::ConfigMap => {
+            format!("correct the key {KEY}: kubectl edit configmap {CONFIG_MAP} -n {namespace}")
+        }
         Source::DataProtectionApplication => format!("kubectl edit dataprotectionapplication -n {namespace}"),
     };
     let message = format!("{}: {problem}", problem.source);
@@ -148,8 +150,13 @@ fn view_without_rights(seen: &Observed, base: &Policy) -> Option<Finding> {
     let granted = rbac.cluster_roles.iter().any(|role| role.name_any() == VELERO_VIEW);
     (base.views.velero == VeleroView::All && !granted).then(|| {
         AREA.problem(
-            "views.velero is all, but the permissions for it are not installed: nothing is copied",
-            format!("kubectl nacre install --velero-view -n {}, or remove views.velero", seen.namespace),
+            "views.velero is all, but the permissions for it are not installed: nothing is copied. Without them, remove \
+             views.velero from the policy",
+            if seen.by_oadp() {
+                oadp::velero_view(seen)
+            } else {
+                format!("kubectl nacre install --velero-view -n {}", seen.namespace)
+            },
         )
     })
 }

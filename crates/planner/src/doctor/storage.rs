@@ -96,8 +96,12 @@ fn of_tenants(tenants: &[&BackupStorageLocation]) -> Vec<Finding> {
         };
         let names: Vec<String> = bad.iter().map(of).collect();
         findings.push(AREA.warning(
-            format!("Velero does not reach {} of tenants: {}", count(bad.len(), "location"), some(&names)),
-            "kubectl nacre location describe NAME -n NAMESPACE says why; mostly the tenant's bucket or key",
+            format!(
+                "Velero does not reach {} of tenants, mostly for the tenant's bucket or key: {}",
+                count(bad.len(), "location"),
+                some(&names)
+            ),
+            "kubectl nacre location describe NAME -n NAMESPACE",
         ));
     }
     findings
@@ -123,13 +127,13 @@ fn native_snapshots(seen: &Observed, policies: Option<&Policies>) -> Option<Find
         return None;
     }
     Some(AREA.problem(
-        format!("tenants cannot bring storage while Velero has VolumeSnapshotLocations: {}", some(found)),
         format!(
-            "kubectl delete volumesnapshotlocations {} -n {} (CSI snapshots need none), or accept the risk with \
-             storageLocations.nativeSnapshots: accept, or set storageLocations.mode: platform",
-            found.join(" "),
-            seen.namespace
+            "tenants cannot bring storage while Velero has VolumeSnapshotLocations, which CSI snapshots do not need: {}. Where \
+             they are needed, accept the risk with storageLocations.nativeSnapshots: accept, or set storageLocations.mode: \
+             platform",
+            some(found)
         ),
+        format!("kubectl delete volumesnapshotlocations {} -n {}", found.join(" "), seen.namespace),
     ))
 }
 

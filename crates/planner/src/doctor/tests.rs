@@ -110,6 +110,22 @@ pub(super) fn healthy() -> Observed {
     }
 }
 
+/// Every finding. Whoever pastes a fix that begins with a command runs nothing but that command.
+pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
+    let findings = super::examine(seen);
+    let fixes = findings.iter().filter_map(|finding| finding.fix.as_deref());
+    for fix in fixes.filter(|fix| fix.starts_with("kubectl ") || fix.starts_with("helm ")) {
+        let is_prose = |word: &str| {
+            word.ends_with([',', ';', ':', '.', ')'])
+                || word.starts_with('(')
+                || ["and", "or", "puts", "says", "then", "to"].contains(&word)
+        };
+        let prose: Vec<&str> = fix.split_whitespace().filter(|word| is_prose(word)).collect();
+        assert!(prose.is_empty(), "{prose:?} in {fix}");
+    }
+    findings
+}
+
 /// What is said of a healthy cluster too.
 static KNOWN: LazyLock<Vec<Finding>> = LazyLock::new(|| examine(&healthy()));
 
@@ -319,12 +335,12 @@ fn storage_is_there_and_can_be_written_to() {
     insta::assert_snapshot!(with(vec![read_only, location("b", "Unavailable", false, Some("shop"))]), @r#"
     Storage Problem: the default location "a" is ReadOnly: every backup into it fails
       -> set spec.accessMode of backupstoragelocation a to ReadWrite
-    Storage Warning: Velero does not reach 1 location of tenants: shop/mine
-      -> kubectl nacre location describe NAME -n NAMESPACE says why; mostly the tenant's bucket or key
+    Storage Warning: Velero does not reach 1 location of tenants, mostly for the tenant's bucket or key: shop/mine
+      -> kubectl nacre location describe NAME -n NAMESPACE
     "#);
     insta::assert_snapshot!(sick(|seen| seen.snapshot_locations = Reading::Found(vec!["ebs".to_owned()])), @r"
-    Storage Problem: tenants cannot bring storage while Velero has VolumeSnapshotLocations: ebs
-      -> kubectl delete volumesnapshotlocations ebs -n velero (CSI snapshots need none), or accept the risk with storageLocations.nativeSnapshots: accept, or set storageLocations.mode: platform
+    Storage Problem: tenants cannot bring storage while Velero has VolumeSnapshotLocations, which CSI snapshots do not need: ebs. Where they are needed, accept the risk with storageLocations.nativeSnapshots: accept, or set storageLocations.mode: platform
+      -> kubectl delete volumesnapshotlocations ebs -n velero
     ");
     insta::assert_snapshot!(sick(|seen| seen.network_policies = Reading::Found(Vec::new())), @"Storage Note: tenants may name endpoints, and what a name resolves to is not checked: a NetworkPolicy for egress in velero would keep Velero from addresses inside the cluster; kubectl nacre install --egress -n velero applies one");
 }
@@ -423,8 +439,8 @@ fn what_is_missing_or_changed_is_named() {
         found.body["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         Reading::Found(found)
     }), @r"
-    Nacre Warning: CRDs of somebody else lack something nacre uses: nonadminbackups
-      -> kubectl nacre render --only request-crds -n velero | kubectl apply --server-side --force-conflicts -f -, or upgrade whoever made them
+    Nacre Warning: CRDs of somebody else lack something nacre uses (nonadminbackups): requests cannot set spec; statuses leave out status. A newer version of whoever made them may have it
+      -> kubectl nacre render --only request-crds -n velero | kubectl apply --server-side --force-conflicts -f -
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
@@ -525,8 +541,8 @@ fn the_api_server_can_ask_nacre() {
       -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
     ");
     insta::assert_snapshot!(certificate(b"authority", Validity::Invalid), @r"
-    Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask
-      -> kubectl delete secret nacre-webhook -n velero: nacre makes another at once
+    Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask; without its Secret nacre makes another at once
+      -> kubectl delete secret nacre-webhook -n velero
     ");
     insta::assert_snapshot!(sick(|seen| {
         let Reading::Found(configuration) = &mut seen.webhook else { return };
@@ -557,8 +573,8 @@ fn nobody_has_more_than_they_should() {
       -> take these out: kubectl edit clusterrole readers
     ");
     insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(Rbac::default())), @r"
-    Rights Problem: the roles admin, edit, view give nothing on nacre's kinds: owners of namespaces cannot ask
-      -> kubectl nacre install -n velero puts the labels of nacre:edit and nacre:view back; to leave roles out on purpose: kubectl nacre install --aggregate-to
+    Rights Problem: the roles admin, edit, view give nothing on nacre's kinds: owners of namespaces cannot ask; to leave roles out on purpose there is kubectl nacre install --aggregate-to
+      -> kubectl nacre install -n velero
     ");
     insta::assert_snapshot!(sick(|seen| {
         let mut rbac = roles(&[
@@ -581,12 +597,12 @@ fn nobody_has_more_than_they_should() {
             vec![read(bound("helpers", "cluster-admin", user("bob"))), read(bound("own", "cluster-admin", account("velero")))];
         seen.rbac = Reading::Found(rbac);
     }), @r"
-    Rights Warning: these can read every tenant's storage keys in velero: user bob (rolebinding/helpers)
-      -> kubectl delete rolebinding NAME -n velero, or bind a role that leaves Secrets out
+    Rights Warning: these can read every tenant's storage keys in velero, where a role that leaves Secrets out would do: user bob (rolebinding/helpers)
+      -> kubectl delete rolebinding/helpers -n velero
     Rights Warning: nacre itself is cluster-admin, which it never needs: lazy
       -> kubectl delete clusterrolebinding lazy
     Rights Warning: user ann can live-migrate machines of everybody (clusterrolebinding/movers)
-      -> kubectl nacre migration revoke --user ann --cluster, or delete clusterrolebinding/movers; then kubectl nacre migration grant --user ann -n NAMESPACE
+      -> take that away (kubectl nacre migration revoke --user ann --cluster, or delete clusterrolebinding/movers), and grant it where it is needed: kubectl nacre migration grant --user ann -n NAMESPACE
     ");
 }
 
@@ -595,7 +611,7 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     let with = |text: &str| sick(|seen| seen.policy = policy(text));
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
     Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete
-      -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
+      -> correct the key policy.yaml: kubectl edit configmap nacre-policy -n velero
     Policy Problem: there is no valid policy: if nacre restarts, new requests wait
       -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand
     ");
@@ -608,8 +624,8 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
       -> keep pods from carrying pre.hook.backup.velero.io/* and post.hook.*.velero.io/* by an admission policy of yours
     Policy Problem: approval is off, so every owner of a namespace can bring storage: whoever owns the storage of a backup can read all Secrets that Velero can read, of the whole cluster (shared mode)
       -> set storageLocations.requireApproval: true, and approve storage only for those who may read that; or set storageLocations.mode: platform; in dedicated mode only those of tenants' namespaces could be read: kubectl nacre install --velero-namespace velero-tenants --fence
-    Policy Problem: views.velero is all, but the permissions for it are not installed: nothing is copied
-      -> kubectl nacre install --velero-view -n velero, or remove views.velero
+    Policy Problem: views.velero is all, but the permissions for it are not installed: nothing is copied. Without them, remove views.velero from the policy
+      -> kubectl nacre install --velero-view -n velero
     ");
     insta::assert_snapshot!(
         with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {nacre.dev/a: b}}, storageLocations: {requireApproval: false}}]}"),
@@ -680,7 +696,7 @@ fn what_was_installed_on_purpose_is_no_problem() {
     ");
     insta::assert_snapshot!(sick(|seen| seen.record = recorded(&json!({"aggregateTo": "[\"admin\"]"}))), @r"
     Rights Warning: aggregateTo leaves out edit, view, which can use nacre's kinds all the same
-      -> kubectl get clusterroles -o yaml: another role with an aggregate-to label brings it; remove that label
+      -> remove the aggregate-to label of the other role that brings it; to find it: kubectl get clusterroles -o yaml
     ");
     // Without a record, as with Helm, the labels of nacre's roles say it.
     insta::assert_snapshot!(sick(|seen| {

@@ -94,7 +94,7 @@ fn waits_for_kinds(seen: &Observed, container: Option<&Container>) -> Option<Fin
             "Velero runs without {NO_CACHE}: a backup that a tenant wrote into its own storage can make it wait for a kind that \
              does not exist, and everybody's restores with it, until it is restarted"
         ),
-        format!("kubectl edit deployment velero -n {}, and add {NO_CACHE}=true to its args", seen.namespace),
+        format!("add {NO_CACHE}=true to its args: kubectl edit deployment velero -n {}", seen.namespace),
     ))
 }
 

@@ -6,6 +6,8 @@ use crate::admission::webhook::CONFIGURATION;
 use crate::policy::Reading;
 
 const AREA: Area = Area::Admission;
+/// What becomes of a certificate whose Secret is deleted.
+const ANOTHER: &str = "; without its Secret nacre makes another at once";
 
 pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     let name = format!("ValidatingWebhookConfiguration {CONFIGURATION}");
@@ -46,7 +48,7 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
 }
 
 fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
-    let renew = format!("kubectl delete secret {SECRET} -n {}: nacre makes another at once", seen.namespace);
+    let renew = format!("kubectl delete secret {SECRET} -n {}", seen.namespace);
     let may_not = format!("get secret {SECRET} in namespace {}", seen.namespace);
     if let Some(unseen) = AREA.unseen(&seen.certificate, "the webhook's certificate", &may_not) {
         return unseen;
@@ -62,9 +64,14 @@ fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
                 "start nacre; see above",
             ),
             Validity::Valid => AREA.ok("the API server asks nacre about requests, and its certificate fits"),
-            Validity::Expiring => AREA.warning("the webhook's certificate ends within a day", renew),
+            Validity::Expiring => AREA.warning(
+                format!("the webhook's certificate ends within a day{ANOTHER}"),
+                renew,
+            ),
             Validity::Invalid => AREA.problem(
-                "the webhook's certificate is out of date or for other names: the API server refuses to ask",
+                format!(
+                    "the webhook's certificate is out of date or for other names: the API server refuses to ask{ANOTHER}"
+                ),
                 renew,
             ),
         },

@@ -9,13 +9,26 @@ use serde_json::{Value, json};
 
 use super::roles::{EDITORS, LEASE_NAMESPACE, roles};
 use super::{UserRole, definitions, marked};
-use crate::Object;
+use crate::{Object, records};
 
 /// The name of the extra roles and their bindings.
 pub const EXTRAS: &str = "nacre-oadp";
 
 /// The rules of OADP's role for its controller.
 const OADP_ROLE: &str = include_str!("oadp-role.yaml");
+
+/// What does not work without ConfigMaps in Velero's namespace.
+static CONFIG_MAPS: LazyLock<String> = LazyLock::new(|| {
+    let others = [
+        "there is no policy but that of the DataProtectionApplication",
+        "nothing is adopted",
+        "restores from tenants' own storage are refused",
+        "requests that name a ConfigMap for tenants are refused",
+        "emptyDir volumes are saved like claims",
+    ];
+    let all: Vec<&str> = others.into_iter().chain(records::ALL.map(|record| record.missing)).collect();
+    all.join(", ")
+});
 
 /// A permission that OADP's role leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +89,7 @@ impl Gap {
             "configmaps" if self.namespace == LEASE_NAMESPACE => {
                 "nacre does not look after live-migration permissions"
             }
-            "configmaps" => {
-                "there is no policy but that of the DataProtectionApplication, restores from tenants' own storage are \
-                 refused, and nothing is adopted"
-            }
+            "configmaps" => CONFIG_MAPS.as_str(),
             "leases" => "the record of the leader is in a Secret, and a new leader starts 10 s later",
             "serverstatusrequests" => {
                 "nacre does not know Velero's version, so backups in tenants' storage are not imported. With it they are \
@@ -158,6 +168,8 @@ fn bound(place: &str, namespace: &str, account: &str, rules: &[Value]) -> [Objec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backup::VOLUME_POLICY;
+    use crate::restore;
 
     /// With OADP's role and the extras, nacre has all that its own roles give.
     #[test]
@@ -197,6 +209,35 @@ mod tests {
         assert!(gaps.len() > 15, "{gaps:#?}");
         let silent: Vec<_> = gaps.iter().filter(|gap| gap.without().is_empty()).collect();
         assert!(silent.is_empty(), "{silent:#?}");
+    }
+
+    /// `doctor` and the guide name what each ConfigMap of nacre's own is for.
+    #[test]
+    fn the_loss_of_each_config_map_is_named() {
+        let guide = include_str!("../../../../docs/admin-guide.md");
+        let row =
+            guide.lines().find(|line| line.starts_with("| ConfigMaps in Velero's namespace |")).unwrap();
+        let row = row.to_lowercase().replace('`', "");
+        for loss in CONFIG_MAPS.split(", ") {
+            assert!(row.contains(&loss.to_lowercase()), "not in docs/admin-guide.md: {loss}");
+        }
+        // Each that nacre may write is one of these, a modifier of restores, or the volume policy.
+        let role = roles("openshift-adp", &[]).into_iter().find(|object| {
+            object.kind == Kind::Role && object.name() == "nacre" && object.namespace() == "openshift-adp"
+        });
+        let rules = role.unwrap().body["rules"].clone();
+        let own = rules.as_array().unwrap().iter().filter(|rule| rule["resources"] == json!(["configmaps"]));
+        let own: Vec<&str> = own
+            .flat_map(|rule| rule["resourceNames"].as_array().into_iter().flatten())
+            .filter_map(Value::as_str)
+            .collect();
+        let is_named = |name: &str| {
+            restore::MODIFIERS.contains(&name)
+                || name == VOLUME_POLICY
+                || records::ALL.iter().any(|record| record.name == name)
+        };
+        let silent: Vec<_> = own.iter().filter(|name| !is_named(name)).collect();
+        assert!(own.len() > 5 && silent.is_empty(), "{own:?}: {silent:?}");
     }
 
     #[test]

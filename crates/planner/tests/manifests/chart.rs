@@ -122,7 +122,9 @@ fn files() -> BTreeMap<String, String> {
 
 const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, with Velero.\n\n\
     Its CRDs were created if they were not there; Helm neither changes nor removes them later. After an upgrade \
-    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\n`helm uninstall` ends with a Job that removes \
+    bring them up to date with those of the release:\n  tar -xzf nacre-manifests.tar.gz nacre/crds\n  kubectl apply \
+    --server-side --force-conflicts -f nacre/crds\nHelm counts as another writer of the CRDs, hence --force-conflicts.\n\n\
+    `helm uninstall` ends with a Job that removes \
     nacre's finalizers from requests, so that nothing of a tenant's is stuck. `kubectl nacre uninstall -n \
     {{ .Release.Namespace }}` removes the rest that nacre made, before or after.\n";
 
