@@ -21,7 +21,7 @@ help: ## List the targets
 
 .PHONY: demo
 demo: tools ## Show a tenant's volume lost and brought back on a real cluster, with real output (without Linux and root: objects only)
-	@$(IF_NODE) then tools/node/build.sh >/dev/null || true; fi
+	@$(IF_NODE) then tools/node/build.sh >/dev/null || true; tools/packages.sh sqlite3 || true; fi
 	@echo "== Building nacre"
 	@cargo build --release --package controller --package cli --package e2e
 	@$${CARGO_TARGET_DIR:-target}/release/demo
@@ -242,6 +242,7 @@ node: tools node-tools build ## Test nacre in pods on a real node, with volumes;
 
 .PHONY: long-node
 long-node: tools node-tools build image ## Run all stories on a node with the image that ships; part of `make long`
+	tools/packages.sh sqlite3
 	NACRE_IMAGE=$$(realpath $(IMAGE)) RUST_TEST_THREADS=3 cargo test --package e2e --test node -- --nocapture
 
 # The release that `make upgrade` starts from, and its folder.

@@ -38,8 +38,8 @@ all|beside|next to, in the same namespace, in addition to, compared with
 md|(told|tells?)|reports, shows, message
 says|rights|permissions
 says|definitions|CRDs
-md|(reserved|such|the|these|own) marks|labels and annotations
-md|(there is|no|for|has) room|until a limit allows it
+says|(reserved|such|the|these|its|own) marks|labels and annotations
+says|rooms?|until a limit allows it
 md|(its|own|another|as its own) account|service account
 '
 
@@ -51,6 +51,8 @@ storage account
 acts as
 acts on
 told apart
+make room
+leave room
 [.]rights
 '
 

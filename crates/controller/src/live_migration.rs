@@ -92,7 +92,7 @@ pub(crate) async fn keep(
                         warn!(round_error = %chain(&round_error), "live migration: reconcile failed; retrying");
                     }
                 }
-                retry.delay(failures).unwrap_or(SAFETY_NET)
+                retry.after(failures).delay().unwrap_or(SAFETY_NET)
             }
         };
         tokio::select! {

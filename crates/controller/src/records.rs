@@ -94,7 +94,7 @@ async fn keep(record: Record, cluster: Arc<Cluster>, executor: Executor, leaders
         }
         match failure.status().map(|status| status.code) {
             Some(403) => refused = Some((write, Instant::now() + WITHOUT_PERMISSION)),
-            _ => sleep(failure.retry().delay(failures).unwrap_or(record.interval)).await,
+            _ => sleep(failure.retry().after(failures).delay().unwrap_or(record.interval)).await,
         }
     }
 }

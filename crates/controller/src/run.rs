@@ -344,7 +344,7 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
     let Some(failure) = failure else {
         debug!(
             because = %outcome.because,
-            requeue_after = ?outcome.requeue_after,
+            requeue = ?outcome.requeue,
             events = outcome.reports.len(),
             "decided"
         );
@@ -353,7 +353,7 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
     if let Retry::Now | Retry::WhenItChanges = failure.retry() {
         debug!(failure = %chain(&failure), "the cached object was out of date");
     } else {
-        let delay = outcome.requeue_after.unwrap_or_default();
+        let delay = outcome.requeue.delay().unwrap_or_default();
         error!(because = %outcome.because, failure = %chain(&failure), "write failed: retrying in {delay:?}");
     }
     false

@@ -4,6 +4,7 @@
 mod admission;
 pub mod bench;
 mod blackhole;
+mod database;
 mod fault_proxy;
 mod faults;
 mod imports;
@@ -23,6 +24,7 @@ pub mod two_replicas;
 
 pub use admission::{before_1_36, refusal, refused_by};
 pub use blackhole::Blackhole;
+pub use database::{check_sqlite, sqlite_pod_spec};
 pub use fault_proxy::FaultProxy;
 pub use imports::imported;
 pub use length::at_length;

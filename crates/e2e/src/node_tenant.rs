@@ -1,7 +1,7 @@
 //! A tenant on a real node: somebody with the `edit` role in one namespace, whose pods have volumes with real bytes.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::node_cluster::{PATIENCE, is_ready};
 use crate::site::{storage_class, workload_image};
-use crate::{NodeCluster, VELERO, command_line};
+use crate::{NodeCluster, Site, VELERO, command_line};
 
 /// What a tenant loses with everything in a namespace. Requests to nacre stay, or nothing could be restored.
 const CONTENTS: &str = "deployments,statefulsets,daemonsets,jobs,cronjobs,pods,services,configmaps,secrets,persistentvolumeclaims";
@@ -65,8 +65,17 @@ impl<'a> NodeTenant<'a> {
         let plugins = plugin.parent().context("the command line is in no folder")?.display();
         let typed =
             format!("PATH={plugins}:$PATH; echo y | script --quiet --return --command '{command}' /dev/null");
-        let enter = self.cluster.site.node()?.folder().join("enter");
-        self.cluster.site.run_as(&self.kubeconfig, enter, &["sh", "-c", &typed]).await
+        // On a node of the bed, in its network and with its kubectl.
+        let enter = match &self.cluster.site {
+            Site::Node(node) => Some(node.folder().join("enter")),
+            Site::Existing(_) => None,
+        };
+        let shell = ["sh", "-c", &typed];
+        let (program, args) = match &enter {
+            Some(enter) => (enter.as_path(), &shell[..]),
+            None => (Path::new(shell[0]), &shell[1..]),
+        };
+        self.cluster.site.run_as(&self.kubeconfig, program, args).await
     }
 
     /// Runs kubectl as the tenant; the namespace is the tenant's.
@@ -102,7 +111,16 @@ impl<'a> NodeTenant<'a> {
 
     /// The same with a Deployment of one replica. [`Self::pod_of`] finds its pod.
     pub async fn start_deployment(&self, name: &str, bytes: u64) -> Result<()> {
-        self.apply(&claim(name)).await?;
+        let mut claim = claim(name);
+        // A file system needs more than the bytes of its files.
+        claim["spec"]["resources"]["requests"]["storage"] = json!(format!("{}Gi", 1 + (bytes >> 30)));
+        self.apply(&claim).await?;
+        self.apply_deployment(name, &json!({}), &pod_spec(name)).await?;
+        self.write_data(name, bytes).await
+    }
+
+    /// Makes a Deployment of one replica, with these annotations and this spec of its pod.
+    pub async fn apply_deployment(&self, name: &str, annotations: &Value, pod: &Value) -> Result<()> {
         self.apply(&json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": { "name": name },
@@ -110,11 +128,13 @@ impl<'a> NodeTenant<'a> {
                 "replicas": 1,
                 "strategy": { "type": "Recreate" },
                 "selector": { "matchLabels": { "app": name } },
-                "template": { "metadata": { "labels": { "app": name } }, "spec": pod_spec(name) },
+                "template": {
+                    "metadata": { "labels": { "app": name }, "annotations": annotations },
+                    "spec": pod,
+                },
             },
         }))
-        .await?;
-        self.write_data(name, bytes).await
+        .await
     }
 
     /// The same with a StatefulSet of three replicas, each with a claim and bytes of its own. What is given goes into its

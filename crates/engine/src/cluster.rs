@@ -188,6 +188,7 @@ mod tests {
 
     use api::Kind;
     use planner::Key;
+    use runtime::Requeue;
     use tokio::time::timeout;
 
     use super::Cluster;
@@ -201,7 +202,7 @@ mod tests {
         let started = tokio::time::Instant::now();
         cluster.drive(|runtime, now| {
             runtime.work.done(&key, true);
-            runtime.work.set_timer(&key, Some(Duration::from_secs(3)), now.uptime);
+            runtime.work.requeue(&key, Requeue::After(Duration::from_secs(3)), now.uptime);
         });
         assert_eq!(cluster.next().await, key);
         assert_eq!(started.elapsed().as_secs(), 3);

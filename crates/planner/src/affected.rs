@@ -167,7 +167,7 @@ pub fn of_location<K: Resource>(_: &State, before: Option<&K>, after: Option<&K>
 }
 
 /// A Velero Backup: whoever refers to it; when it is over or gone, also the restores that wait for it and the backups
-/// that wait for room.
+/// that wait for a limit.
 pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
     let Some(velero) = after.or(before) else { return Vec::new() };
     if let (Some(before), Some(after)) = (before, after)

@@ -90,7 +90,7 @@ impl RejectedWrite {
     pub(crate) fn why(&self) -> String {
         match self.code {
             403 if self.message.contains("exceeded quota") => {
-                "a quota of the administrators' is used up; ask them for room".to_owned()
+                "a quota of the administrators' is used up; ask them to raise it".to_owned()
             }
             403 => "nacre is not allowed to; ask the administrators".to_owned(),
             // The API server quotes invalid values, which must not happen for a Secret.
@@ -165,7 +165,7 @@ mod tests {
         let quota = "secrets \"a\" is forbidden: exceeded quota: hidden-name, used: secrets=5";
         assert_eq!(
             why(Kind::Secret, 403, quota),
-            "a quota of the administrators' is used up; ask them for room"
+            "a quota of the administrators' is used up; ask them to raise it"
         );
         assert_eq!(
             why(Kind::Secret, 403, "User \"system:serviceaccount:hidden\" cannot create"),

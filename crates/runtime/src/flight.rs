@@ -1,7 +1,6 @@
 //! One plan being carried out.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use api::Kind;
 use kube::core::ObjectMeta;
@@ -9,6 +8,7 @@ use planner::{Action, Again, Event, Key, Object, Plan, Target};
 use serde_json::Value;
 
 use crate::reply::Failure;
+use crate::work_queue::Requeue;
 
 /// A plan about one object, from the decision to its last write.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Flight {
     /// The object its Events are about.
     subject: Option<(Kind, ObjectMeta)>,
     reports: Vec<Report>,
-    requeue_after: Option<Duration>,
+    requeue: Requeue,
     pub(crate) failure: Option<Failure>,
 }
 
@@ -87,7 +87,7 @@ pub struct Outcome {
     /// Events to record.
     pub reports: Vec<Report>,
     /// When to decide again even if nothing changes.
-    pub requeue_after: Option<Duration>,
+    pub requeue: Requeue,
     /// The reason for what was done, or for doing nothing.
     pub because: Cow<'static, str>,
     /// Why the plan was not carried out to its end, and what was tried.
@@ -105,7 +105,7 @@ impl Flight {
             done: 0,
             subject: None,
             reports: Vec::new(),
-            requeue_after: None,
+            requeue: Requeue::OnChange,
             failure: None,
         }
     }
@@ -154,7 +154,7 @@ impl Flight {
         match self.plan.again {
             Again::OnChange => false,
             Again::After(delay) => {
-                self.requeue_after = Some(delay);
+                self.requeue = Requeue::After(delay);
                 false
             }
             // Without anything written, the next decision would be the same.
@@ -177,7 +177,7 @@ impl Flight {
         Outcome {
             about: self.about,
             reports: self.reports,
-            requeue_after: self.requeue_after,
+            requeue: self.requeue,
             because: self.plan.because,
             failure: self.failure,
             failed_action,

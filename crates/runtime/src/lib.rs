@@ -30,7 +30,7 @@ use serde_json::json;
 pub use dispatch::{Decision, decide};
 pub use flight::{Flight, Outcome, Report, Request};
 pub use reply::{Failure, Reply, Retry};
-pub use work_queue::WorkQueue;
+pub use work_queue::{Requeue, WorkQueue};
 
 use flight::Stage;
 
@@ -46,8 +46,8 @@ pub struct Runtime {
     unknown: BTreeMap<Key, Key>,
     /// Requests whose queue position may be published by their next decision.
     publish: BTreeSet<Key>,
-    /// How long to wait before a failed plan is decided again.
-    delay: fn(Retry, u32) -> Option<Duration>,
+    /// When a failed plan is decided again.
+    retry: fn(Retry, u32) -> Requeue,
     /// A bug planted by a test: it replaces each plan.
     bug: Option<Bug>,
 }
@@ -63,14 +63,17 @@ impl Runtime {
             work: WorkQueue::default(),
             unknown: BTreeMap::new(),
             publish: BTreeSet::new(),
-            delay: Retry::delay,
+            retry: Retry::after,
             bug: None,
         }
     }
 
     /// Failures are retried without waiting: for tests that have no use for the time in between.
     pub fn retry_at_once(&mut self) {
-        self.delay = |retry, _| (retry != Retry::WhenItChanges).then_some(Duration::ZERO);
+        self.retry = |retry, _| match retry {
+            Retry::WhenItChanges => Requeue::OnChange,
+            Retry::Now | Retry::After(_) | Retry::BackOff => Requeue::Now,
+        };
     }
 
     /// Plants a bug, to see whether a test finds it.
@@ -344,7 +347,7 @@ impl Runtime {
     /// The decision about an object did not come to its end: it goes back to the work queue, to be retried.
     pub fn abandon(&mut self, key: &Key, now: Moment) {
         let failures = self.work.done(key, false);
-        self.work.set_timer(key, (self.delay)(Retry::BackOff, failures), now.uptime);
+        self.work.requeue(key, (self.retry)(Retry::BackOff, failures), now.uptime);
     }
 
     /// The object goes back to the work queue: settled, with the timer its plan asked for, or to be retried.
@@ -356,9 +359,9 @@ impl Runtime {
         }
         let failures = self.work.done(&outcome.about, outcome.failure.is_none());
         if let Some(failure) = &outcome.failure {
-            outcome.requeue_after = (self.delay)(failure.retry(), failures);
+            outcome.requeue = (self.retry)(failure.retry(), failures);
         }
-        self.work.set_timer(&outcome.about, outcome.requeue_after, now.uptime);
+        self.work.requeue(&outcome.about, outcome.requeue, now.uptime);
         outcome
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use planner::state::Rejection;
 
+use crate::work_queue::Requeue;
+
 /// What became of a request.
 #[derive(Debug)]
 pub enum Reply<'a, O> {
@@ -71,13 +73,13 @@ impl Failure {
 }
 
 impl Retry {
-    /// The delay after this many failures in a row; none to wait for a change.
-    pub fn delay(self, failures: u32) -> Option<Duration> {
+    /// The same after this many failures in a row: even what is retried at once waits when it goes on failing.
+    pub fn after(self, failures: u32) -> Requeue {
         match self {
-            Self::Now if failures <= 3 => Some(Duration::ZERO),
-            Self::Now | Self::BackOff => Some(back_off(failures)),
-            Self::After(wait) => Some(wait),
-            Self::WhenItChanges => None,
+            Self::Now if failures <= 3 => Requeue::Now,
+            Self::Now | Self::BackOff => Requeue::After(back_off(failures)),
+            Self::After(wait) => Requeue::After(wait),
+            Self::WhenItChanges => Requeue::OnChange,
         }
     }
 }
@@ -94,7 +96,7 @@ mod tests {
 
     use planner::state::Rejection;
 
-    use super::{Failure, Retry};
+    use super::{Failure, Requeue, Retry};
 
     fn rejected(code: u16, retry_after: Option<u32>) -> Retry {
         Failure::Rejected(Rejection { code, message: "no".into(), retry_after }).retry()
@@ -103,9 +105,9 @@ mod tests {
     #[test]
     fn a_conflict_is_decided_again_at_once_but_not_for_ever() {
         assert_eq!(rejected(409, None), Retry::Now);
-        assert_eq!(Retry::Now.delay(1), Some(Duration::ZERO));
-        assert_eq!(Retry::Now.delay(3), Some(Duration::ZERO));
-        assert_eq!(Retry::Now.delay(4), Some(Duration::from_millis(1600)));
+        assert_eq!(Retry::Now.after(1), Requeue::Now);
+        assert_eq!(Retry::Now.after(3), Requeue::Now);
+        assert_eq!(Retry::Now.after(4), Requeue::After(Duration::from_millis(1600)));
         assert_eq!(Failure::NotLeading.retry(), Retry::Now);
     }
 
@@ -114,9 +116,9 @@ mod tests {
         assert_eq!(rejected(429, None), Retry::After(Duration::from_secs(1)));
         assert_eq!(rejected(429, Some(7)), Retry::After(Duration::from_secs(7)));
         assert_eq!(rejected(429, Some(3600)), Retry::After(Duration::from_secs(30)));
-        assert_eq!(rejected(404, None).delay(1), None);
-        assert_eq!(rejected(500, None).delay(30), Some(Duration::from_mins(1)));
+        assert_eq!(rejected(404, None).after(1), Requeue::OnChange);
+        assert_eq!(rejected(500, None).after(30), Requeue::After(Duration::from_mins(1)));
         assert_eq!(rejected(403, None), Retry::BackOff);
-        assert_eq!(Failure::NoReply.retry().delay(1), Some(Duration::from_millis(200)));
+        assert_eq!(Failure::NoReply.retry().after(1), Requeue::After(Duration::from_millis(200)));
     }
 }

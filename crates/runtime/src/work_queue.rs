@@ -21,6 +21,29 @@ pub struct WorkQueue {
     failures: HashMap<Key, u32>,
 }
 
+/// When an object goes into the queue again, even if nothing changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Requeue {
+    /// Not before something it depends on changes.
+    #[default]
+    OnChange,
+    /// Now: behind those that are ready.
+    Now,
+    /// After this time.
+    After(Duration),
+}
+
+impl Requeue {
+    /// How long to wait, for whoever has a loop of their own; none to wait for a change.
+    pub fn delay(self) -> Option<Duration> {
+        match self {
+            Self::OnChange => None,
+            Self::Now => Some(Duration::ZERO),
+            Self::After(delay) => Some(delay),
+        }
+    }
+}
+
 /// What is ready, a line for each namespace. The lines take turns: however much one tenant has changed, or keeps
 /// changing, another tenant's object waits for one object of each namespace.
 #[derive(Clone, Debug, Default)]
@@ -73,19 +96,19 @@ impl WorkQueue {
         }
     }
 
-    /// Sets the timer of an object, or clears it: what was decided last replaces what was decided before. No delay at all
-    /// means to decide again soon.
-    pub fn set_timer(&mut self, key: &Key, delay: Option<Duration>, uptime: Duration) {
+    /// Enqueues an object now, sets its timer, or clears it: what was decided last replaces what was decided before.
+    pub fn requeue(&mut self, key: &Key, when: Requeue, uptime: Duration) {
         if let Some(due) = self.due.remove(key) {
             self.timers.remove(&(due, key.clone()));
         }
-        match delay {
-            None => {}
-            Some(Duration::ZERO) => self.enqueue([key.clone()]),
-            Some(delay) => {
+        match when {
+            Requeue::OnChange => {}
+            Requeue::Now => self.enqueue([key.clone()]),
+            Requeue::After(delay) => {
                 let due = uptime.saturating_add(delay);
                 self.due.insert(key.clone(), due);
                 self.timers.insert((due, key.clone()));
+                self.on_time(uptime);
             }
         }
     }
@@ -166,7 +189,7 @@ mod tests {
     use api::Kind;
     use planner::Key;
 
-    use super::WorkQueue;
+    use super::{Requeue, WorkQueue};
 
     const START: Duration = Duration::from_secs(100);
 
@@ -225,19 +248,35 @@ mod tests {
     #[test]
     fn the_latest_decision_sets_the_timer() {
         let mut work = WorkQueue::default();
-        work.set_timer(&key("a"), Some(seconds(3)), START);
-        work.set_timer(&key("a"), Some(seconds(10)), START);
+        work.requeue(&key("a"), Requeue::After(seconds(3)), START);
+        work.requeue(&key("a"), Requeue::After(seconds(10)), START);
         assert_eq!((work.next_timer(), work.timers().len()), (Some(START + seconds(10)), 1));
         assert_eq!(work.next(START + seconds(9)), None);
         assert_eq!(work.next(START + seconds(10)), Some(key("a")));
         work.done(&key("a"), true);
         assert_eq!((work.next(START + seconds(60)), work.next_timer()), (None, None));
 
-        work.set_timer(&key("a"), Some(seconds(3)), START);
-        work.set_timer(&key("a"), None, START);
+        work.requeue(&key("a"), Requeue::After(seconds(3)), START);
+        work.requeue(&key("a"), Requeue::OnChange, START);
         assert_eq!(work.next(START + seconds(60)), None, "it is settled");
-        work.set_timer(&key("a"), Some(Duration::ZERO), START);
-        assert_eq!(work.next(START), Some(key("a")), "no delay is soon");
+        work.requeue(&key("a"), Requeue::After(seconds(3)), START);
+        work.requeue(&key("a"), Requeue::Now, START);
+        assert_eq!((work.len(), work.next_timer()), (1, None), "it is ready, without a timer");
+        assert_eq!(work.next(START), Some(key("a")));
+    }
+
+    #[test]
+    fn a_timer_that_is_due_when_it_is_set_does_not_wait_for_the_next_look_at_the_clock() {
+        let mut work = WorkQueue::default();
+        work.requeue(&key("a"), Requeue::After(Duration::ZERO), START);
+        assert_eq!((work.len(), work.next_timer(), work.timers().len()), (1, None, 0));
+        assert_eq!(work.next(START), Some(key("a")));
+    }
+
+    #[test]
+    fn a_loop_without_a_queue_waits_for_the_same_time() {
+        let delays = [Requeue::OnChange, Requeue::Now, Requeue::After(seconds(3))].map(Requeue::delay);
+        assert_eq!(delays, [None, Some(Duration::ZERO), Some(seconds(3))]);
     }
 
     #[test]

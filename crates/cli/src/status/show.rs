@@ -81,8 +81,8 @@ pub(crate) fn rows(summary: &Summary, now: Timestamp) -> Vec<Row> {
     ];
     if summary.held_back > 0 {
         let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");
-        let told = format!("{backups} of an earlier namespace of this name: an administrator can adopt them");
-        rows.push(row("Held back", Entry::plain(style::WARNING, told)));
+        let text = format!("{backups} of an earlier namespace of this name: an administrator can adopt them");
+        rows.push(row("Held back", Entry::plain(style::WARNING, text)));
     }
     rows.retain(|row| !row.entries.is_empty());
     rows
@@ -96,7 +96,11 @@ fn last_good(summary: &Summary, now: Timestamp) -> Vec<Entry> {
             Some(newest) => format!(
                 "none. Newest: {}, not counted because {} {MAKE_ONE}",
                 newest.name,
-                if not_protected(newest) { "volume data is missing".into() } else { printable(&newest.told) }
+                if not_protected(newest) {
+                    "volume data is missing".into()
+                } else {
+                    printable(&newest.message)
+                }
             ),
         };
         return Entry::plain(style::BAD, text);
@@ -104,8 +108,8 @@ fn last_good(summary: &Summary, now: Timestamp) -> Vec<Entry> {
     let ended = good.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
-    let told = format!("{}{ended} ({}){expires}", good.name, good.told);
-    Entry::plain(if summary.needs_attention() { style::WARNING } else { style::GOOD }, told)
+    let text = format!("{}{ended} ({}){expires}", good.name, good.message);
+    Entry::plain(if summary.needs_attention() { style::WARNING } else { style::GOOD }, text)
 }
 
 /// What other rows do not show.
@@ -113,7 +117,7 @@ fn attention(summary: &Summary) -> Vec<Entry> {
     let elsewhere = ["NoGoodBackup", "LaterWentWrong", "ClaimsNotInIt"];
     let shown = summary.problems.iter().filter(|problem| !elsewhere.contains(&problem.reason));
     shown
-        .flat_map(|problem| Entry::plain(style::WARNING, format!("last good backup: {}", problem.told)))
+        .flat_map(|problem| Entry::plain(style::WARNING, format!("last good backup: {}", problem.message)))
         .collect()
 }
 
@@ -134,7 +138,7 @@ fn volumes(summary: &Summary) -> Vec<Entry> {
     entries.extend(others.iter().take(ENOUGH).map(|claim| Entry {
         object: None,
         style: if claim.safety == ClaimSafety::Unknown { style::QUIET } else { style::BAD },
-        text: format!("claim {}: {}", claim.name, printable(&claim.told)),
+        text: format!("claim {}: {}", claim.name, printable(&claim.message)),
         after: String::new(),
     }));
     if others.len() > ENOUGH {
@@ -176,7 +180,7 @@ fn shown(name: &'static str, found: &[Line], now: Timestamp, style: impl Fn(&Lin
     let entry = |line: &Line| Entry {
         object: Some(line.name.clone()),
         style: style(line),
-        text: printable(&line.told),
+        text: printable(&line.message),
         after: line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now))),
     };
     let entries = found.iter().take(ENOUGH).map(entry).collect();
@@ -191,12 +195,12 @@ fn usage(summary: &Summary) -> Vec<Entry> {
     };
     let none = Limits { backups: None, unfinished: None, locations: None };
     let limits = summary.limits.unwrap_or(none);
-    let told = [
+    let text = [
         of(used.backups, limits.backups, "backup"),
         of(used.unfinished, limits.unfinished, "unfinished backup"),
         of(used.locations, limits.locations, "location"),
     ];
-    let mut entries = Entry::plain(Style::new(), told.join(", "));
+    let mut entries = Entry::plain(Style::new(), text.join(", "));
     if summary.limits.is_none() {
         let unknown = "limits: only the administrators see them";
         entries.extend(Entry::plain(style::QUIET, unknown));
@@ -235,7 +239,7 @@ mod tests {
         let line = |status: &str, good| Line {
             name: "nightly".to_owned(),
             status: status.to_owned(),
-            told: String::new(),
+            message: String::new(),
             waits_for: None,
             not_good: None,
             ended: None,
@@ -313,7 +317,7 @@ mod tests {
                           next-4: in Velero's queue, 2 ahead of it
                           and 2 more
         Waiting           lost: for its location: spec.backupSpec.storageLocation: there is none; the backup starts when it is ready
-                          more: for room: metadata.namespace: 10 are unfinished
+                          more: for a limit to be free again: metadata.namespace: 10 are unfinished
         Refused           no: spec.backupSpec.ttl: too long
         Failed since      bad: done only in part, with 1 error, 119m ago
         Usage             11 of 20 backups, 8 of 10 unfinished backups, 0 locations

@@ -62,7 +62,7 @@ pub(crate) struct Claim {
     pub(crate) name: String,
     /// Saved, LeftOut, NotSaved, NotInIt, NoGoodBackup or Unknown.
     pub(crate) data: String,
-    pub(crate) told: String,
+    pub(crate) message: String,
     #[serde(skip)]
     pub(crate) safety: ClaimSafety,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,12 +73,12 @@ pub(crate) struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Attention {
     pub(crate) reason: &'static str,
-    pub(crate) told: String,
+    pub(crate) message: String,
 }
 
 impl From<&Problem> for Attention {
     fn from(problem: &Problem) -> Self {
-        Self { reason: problem.reason(), told: problem.to_string() }
+        Self { reason: problem.reason(), message: problem.to_string() }
     }
 }
 
@@ -88,7 +88,7 @@ impl From<&Problem> for Attention {
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) status: String,
-    pub(crate) told: String,
+    pub(crate) message: String,
     /// What holds it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits_for: Option<&'static str>,
@@ -123,7 +123,7 @@ fn line(progress: &RequestProgress<'_>) -> Line {
     Line {
         name: progress.name().to_owned(),
         status: progress.word().to_owned(),
-        told: progress.sentence(),
+        message: progress.sentence(),
         waits_for: None,
         not_good: None,
         ended: progress.velero.completed,
@@ -137,7 +137,7 @@ fn held_by<'a>(progress: &RequestProgress<'a>, has_location: bool) -> Option<(&'
     let State::Waiting(why) = progress.state() else { return None };
     let accepted = condition::get(progress.conditions, condition::ACCEPTED)?;
     let for_what = match (healed_by(accepted)?, accepted.reason.as_str()) {
-        (HealedBy::Limit, _) => "room",
+        (HealedBy::Limit, _) => "a limit to be free again",
         (_, condition::POLICY_UNAVAILABLE) => "the policy",
         (_, condition::NAMESPACE_NOT_SEEN) => "its namespace",
         // The only other object that a backup waits for is its location.
@@ -148,8 +148,8 @@ fn held_by<'a>(progress: &RequestProgress<'a>, has_location: bool) -> Option<(&'
 }
 
 fn waiting((for_what, why): (&'static str, &str), progress: &RequestProgress<'_>) -> Line {
-    let told = format!("for {for_what}: {why}");
-    Line { told, waits_for: Some(for_what), ..line(progress) }
+    let message = format!("for {for_what}: {why}");
+    Line { message, waits_for: Some(for_what), ..line(progress) }
 }
 
 impl Line {
@@ -183,7 +183,7 @@ impl Summary {
             held_by(progress, has_location(progress)).map(|by| waiting(by, progress))
         };
         let refused = |progress: &RequestProgress<'_>| match progress.state() {
-            State::Refused(why) => Some(Line { told: why.to_owned(), ..line(progress) }),
+            State::Refused(why) => Some(Line { message: why.to_owned(), ..line(progress) }),
             _ => None,
         };
         let found = last_good::find(backups, |backup| locations.storage(backup), now);
@@ -195,7 +195,7 @@ impl Summary {
             .map(|(backup, why)| {
                 let line = line(&RequestProgress::from(*backup));
                 let ended = last_good::ended(backup);
-                Line { told: why.to_string(), not_good: Some(why.reason()), ended, ..line }
+                Line { message: why.to_string(), not_good: Some(why.reason()), ended, ..line }
             })
             .collect();
         let failed = |line: &&Line| line.has_failed();
@@ -269,7 +269,7 @@ fn claim(good: Option<&NonAdminBackup>, name: &str) -> Claim {
     let safety = last_good::claim_safety(good, name);
     let status = good.and_then(|good| good.status.as_ref());
     let listed = status.and_then(|status| status.claims.iter().find(|claim| claim.name == name));
-    let told = match safety {
+    let message = match safety {
         ClaimSafety::Saved => "in the last good backup",
         ClaimSafety::LeftOut => "left out of the last good backup on purpose",
         ClaimSafety::NotSaved => "its data is NOT in the last good backup",
@@ -281,7 +281,7 @@ fn claim(good: Option<&NonAdminBackup>, name: &str) -> Claim {
     Claim {
         name: name.to_owned(),
         data: format!("{safety:?}"),
-        told: why.map_or_else(|| told.to_owned(), |why| format!("{told}: {why}")),
+        message: why.map_or_else(|| message.to_owned(), |why| format!("{message}: {why}")),
         safety,
         bytes: listed.and_then(|claim| claim.bytes.or(claim.total_bytes)),
     }
@@ -292,7 +292,7 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
     Line {
         name: location.metadata.name.clone().unwrap_or_default(),
         status: place.word().to_owned(),
-        told: place.sentence(),
+        message: place.sentence(),
         waits_for: None,
         not_good: None,
         ended: None,
@@ -322,7 +322,7 @@ fn scheduled(schedule: &NonAdminSchedule, now: Timestamp) -> Line {
     });
     Line {
         status: schedule::word(schedule).to_owned(),
-        told: format!("{next}; {good}{}", confirm.unwrap_or_default()),
+        message: format!("{next}; {good}{}", confirm.unwrap_or_default()),
         waits_for: None,
         not_good: None,
         ended: None,

@@ -5,6 +5,7 @@ mod objects;
 mod report;
 mod volume;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -13,7 +14,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, LogParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
-use planner::install::CONTROLLER;
+use planner::{Policy, install::CONTROLLER};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::sleep;
@@ -22,6 +23,7 @@ use self::objects::{NAME, Settings};
 use self::report::Report;
 use self::volume::Content;
 use crate::{
+    allowed::{self, Allowed, Source},
     connect::Session,
     interrupt::interrupted,
     live::{self, ShowsProgress},
@@ -82,7 +84,7 @@ pub(crate) async fn run(session: &Session, args: &Verify, given: Option<&str>) -
         chooses_user: is_openshift(session).await?,
     };
     let namespace = format!("nacre-verify-{}", random());
-    let scratch = session.within(&namespace);
+    let scratch = Session { velero_namespace, ..session.within(&namespace) };
     let mut round = Round { session: &scratch, settings, timeout: args.timeout };
     let mut report = Report::new(session.format, &namespace);
     let is_interrupted = tokio::select! {
@@ -135,7 +137,7 @@ impl Round<'_> {
             return Ok(());
         }
         let began = Instant::now();
-        if !report.note(began, self.request(&objects::backup()?, "backed up").await)? {
+        if !report.note(began, self.back_up().await)? {
             return Ok(());
         }
         let began = Instant::now();
@@ -173,6 +175,18 @@ impl Round<'_> {
             Content::Wrote(checksum) => Ok(checksum),
             Content::Found(_) => bail!("the new volume was not empty"),
         }
+    }
+
+    async fn back_up(&self) -> Result<String> {
+        let policy = self.policy().await?;
+        self.request(&objects::backup(policy.as_deref())?, "backed up").await
+    }
+
+    /// What holds in the namespace; none if that is not for the caller to read, or only nacre knows it.
+    async fn policy(&self) -> Result<Option<Arc<Policy>>> {
+        let namespace = allowed::namespace(self.session).await;
+        let Allowed { source, policy, .. } = allowed::read(self.session, &namespace, None).await?;
+        Ok(policy.filter(|_| source != Source::Unreadable))
     }
 
     /// Sends a request, and waits until Velero has done it.

@@ -2,8 +2,11 @@
 
 use api::{NonAdminBackup, NonAdminRestore};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
+use planner::{Policy, backup::nearest_ttl};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use super::volume::WRITER;
 
 /// The name of the claim, the pod, the backup and the restore.
 pub(super) const NAME: &str = "verify";
@@ -12,6 +15,8 @@ pub(super) const FOLDER: &str = "/data";
 /// The user and group that nacre's image runs as. Volumes are made writable for the group. The user is named for the init
 /// container that Velero adds at a restore: its image may run as root, which this pod forbids.
 const NUMBER: i64 = 65532;
+/// How long Velero keeps the backup if nobody deletes it.
+const TTL: &str = "24h";
 
 /// What the round is made with.
 #[derive(Debug, Clone)]
@@ -61,6 +66,7 @@ pub(super) fn pod(settings: &Settings) -> anyhow::Result<Pod> {
                 "name": NAME,
                 "image": settings.image,
                 "command": ["/kubectl-nacre", "__volume", FOLDER],
+                "env": [{ "name": WRITER, "valueFrom": { "fieldRef": { "fieldPath": "metadata.uid" } } }],
                 "volumeMounts": [{ "name": "data", "mountPath": FOLDER }],
                 "resources": {
                     "requests": { "cpu": "10m", "memory": "16Mi" }, "limits": { "cpu": "500m", "memory": "64Mi" },
@@ -75,9 +81,11 @@ pub(super) fn pod(settings: &Settings) -> anyhow::Result<Pod> {
     }))
 }
 
-pub(super) fn backup() -> anyhow::Result<NonAdminBackup> {
+/// Under this policy, if it is known: one whose `ttl` the policy refuses would say nothing about the cluster.
+pub(super) fn backup(policy: Option<&Policy>) -> anyhow::Result<NonAdminBackup> {
+    let ttl = policy.and_then(|policy| nearest_ttl(TTL.into(), policy));
     // Files are read by Velero's node agent, which needs no storage with snapshots.
-    let spec = json!({ "backupSpec": { "defaultVolumesToFsBackup": true, "ttl": "24h" } });
+    let spec = json!({ "backupSpec": { "defaultVolumesToFsBackup": true, "ttl": ttl } });
     read(json!({
         "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
         "metadata": { "name": NAME }, "spec": spec,
@@ -93,14 +101,41 @@ pub(super) fn restore() -> anyhow::Result<NonAdminRestore> {
 
 #[cfg(test)]
 mod tests {
+    use planner::policy::Bounds;
+
     use super::*;
+    use crate::preview::{PreviewResult, of_backup, tests::shop};
+
+    #[test]
+    fn the_backup_passes_whatever_the_policy_says_of_its_ttl() {
+        let bounds = |min: Option<&str>, max: Option<&str>| {
+            let mut policy = Policy::default();
+            policy.backup.ttl = Bounds { min: min.map(Into::into), max: max.map(Into::into) };
+            policy
+        };
+        let mut enforced = bounds(None, None);
+        enforced.backup.enforce.ttl = Some("36h".into());
+        let of = |policy: &Policy| {
+            let asked = backup(Some(policy)).unwrap();
+            let PreviewResult::Passes(made) = of_backup(&shop(policy.clone()), &asked) else {
+                panic!("{:?}", of_backup(&shop(policy.clone()), &asked))
+            };
+            made["ttl"].as_str().map(str::to_owned)
+        };
+        assert_eq!(of(&bounds(None, None)).as_deref(), Some("24h"));
+        assert_eq!(of(&bounds(Some("1h"), Some("720h"))).as_deref(), Some("24h"));
+        assert_eq!(of(&bounds(Some("48h"), None)).as_deref(), Some("48h"));
+        assert_eq!(of(&bounds(None, Some("12h"))).as_deref(), Some("12h"));
+        assert_eq!(of(&enforced).as_deref(), Some("36h"));
+        assert_eq!(backup(None).unwrap().spec.backup_spec.ttl, None, "the policy may say anything");
+    }
 
     #[test]
     fn every_object_can_be_made() {
         let settings = Settings { image: "nacre:1".into(), storage_class: None, chooses_user: false };
         namespace("scratch").unwrap();
         assert_eq!(claim(&settings).unwrap().spec.unwrap().storage_class_name, None);
-        backup().unwrap();
+        backup(None).unwrap();
         restore().unwrap();
         let numbers = |pod: Pod| {
             let context = pod.spec.unwrap().security_context.unwrap();

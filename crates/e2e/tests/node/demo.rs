@@ -25,6 +25,9 @@ async fn the_demo_brings_lost_and_overwritten_data_back_in_time_and_leaves_no_fo
     // The console of such a cluster is in the network of its node.
     let console = ".bed/cluster/enter kubectl-nacre --as=ada -n shop console --no-open";
     ensure!(printed.contains("make up NODE=1") && printed.contains(console), "{printed}");
+    // Before the loss, after the restore, and after the ransomware.
+    ensure!(printed.matches("60000|").count() == 3, "{printed}");
+    ensure!(printed.contains("file is not a database"), "{printed}");
     ensure!(printed.contains("The same checksum: the volume is back"), "{printed}");
     ensure!(printed.contains("The same checksum again: what was overwritten is back"), "{printed}");
     ensure!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());

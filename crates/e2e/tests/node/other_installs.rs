@@ -101,10 +101,10 @@ async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
     uninstalled_in_flight(&cluster, uninstall, install).await
 }
 
-/// What holds for `kubectl nacre install` holds here: probes and limits, the strictest level of Pod Security, and data that
+/// What holds for `kubectl nacre install` holds here: probes, limits and the disruption budget, the strictest level of Pod Security, and data that
 /// is safe while the leader and the node agent are killed and kubelet restarts.
 async fn disturbed(cluster: &NodeCluster, pods: usize) -> Result<()> {
-    pods_are_probed_and_limited(cluster).await?;
+    pods_are_probed_and_limited(cluster, pods).await?;
     // Where there is one pod, another one has to be started first.
     leader_is_killed(cluster, pods, PATIENCE).await?;
     node_agent_is_killed(cluster).await?;

@@ -1,12 +1,9 @@
 //! Volumes of all kinds: many, full of small files, large, and of a database that is in use. Part of `make long`.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use bed::busybox_image;
-use e2e::{NodeCluster, NodeTenant};
-use image::libraries;
+use e2e::NodeTenant;
 use serde_json::json;
 
 use crate::{cluster, cluster_of_bed, say};
@@ -99,13 +96,12 @@ async fn a_file_of_one_gibibyte_comes_back() -> Result<()> {
     Ok(())
 }
 
-/// Debian's package of the same name has it.
-const SQLITE: &str = "/usr/bin/sqlite3";
-const SQLITE_IMAGE: &str = "localhost/sqlite:test";
-
 /// Books money from one account to another, again and again, unless it is asked to pause; then it answers that it does.
+/// It begins paused where the volume is as it was while it was read: so nothing is booked after a restore before the test
+/// has counted what came back.
 const BOOKKEEPER: &str = "
 db=/data/bank.db
+[ ! -f /data/quiet ] || touch /tmp/pause
 [ -f $db ] || sqlite3 $db 'PRAGMA journal_mode=WAL; CREATE TABLE debit(n); CREATE TABLE credit(n);' >/dev/null
 n=0
 while true; do
@@ -114,58 +110,29 @@ while true; do
   n=$((n+1))
   sqlite3 -cmd '.timeout 9000' $db \"BEGIN; INSERT INTO debit VALUES($n); INSERT INTO credit VALUES($n); COMMIT;\"
 done";
-/// Velero runs this in the pod before it reads the volume, and fails the backup if it fails.
-const QUIESCE: &str = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; \
-                       sqlite3 -cmd '.timeout 9000' /data/bank.db 'PRAGMA wal_checkpoint(TRUNCATE)'; touch /data/quiet; sync";
+/// Velero runs this in the pod before it reads the volume, and fails the backup if it fails. What is booked then is noted.
+const QUIESCE: &str = "set -e; touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; \
+                       sqlite3 -cmd '.timeout 9000' /data/bank.db 'PRAGMA wal_checkpoint(TRUNCATE)'; \
+                       sqlite3 /data/bank.db 'SELECT count(*) FROM debit' > /data/quiet; sync";
 /// And this afterwards.
 const GO_ON: &str = "rm /tmp/pause /data/quiet";
-
-async fn load_sqlite(cluster: &NodeCluster) -> Result<()> {
-    let program = Path::new(SQLITE);
-    ensure!(
-        program.is_file(),
-        "{SQLITE} is missing: sudo apt-get install -y --no-install-recommends sqlite3"
-    );
-    let mut files: Vec<(PathBuf, PathBuf)> =
-        libraries(program)?.into_iter().map(|path| (path.clone(), path)).collect();
-    files.push((program.into(), "/bin/sqlite3".into()));
-    let archive = cluster.site.folder().join("sqlite.tar");
-    busybox_image(SQLITE_IMAGE, files)?.write(&archive)?;
-    cluster.site.node()?.load_image(&archive).await
-}
 
 #[tokio::test]
 async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> Result<()> {
     let Some(cluster) = cluster_of_bed().await? else { return Ok(()) };
-    load_sqlite(&cluster).await?;
+    cluster.load_sqlite().await?;
     let tenant = cluster.tenant("bank", "bea").await?;
     tenant.apply(&e2e::claim("bank")).await?;
     let hook = |command: &str| json!(["/bin/sh", "-c", command]).to_string();
-    let mut spec = e2e::pod_spec("bank");
-    spec["containers"][0]["image"] = json!(SQLITE_IMAGE);
+    let mut spec = e2e::sqlite_pod_spec("bank");
     spec["containers"][0]["args"] = json!(["-c", BOOKKEEPER]);
-    tenant
-        .apply(&json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": { "name": "bank" },
-            "spec": {
-                "selector": { "matchLabels": { "app": "bank" } },
-                "strategy": { "type": "Recreate" },
-                "template": {
-                    "metadata": {
-                        "labels": { "app": "bank" },
-                        "annotations": {
-                            "pre.hook.backup.velero.io/container": "main",
-                            "pre.hook.backup.velero.io/command": hook(QUIESCE),
-                            "post.hook.backup.velero.io/container": "main",
-                            "post.hook.backup.velero.io/command": hook(GO_ON),
-                        },
-                    },
-                    "spec": spec,
-                },
-            },
-        }))
-        .await?;
+    let annotations = json!({
+        "pre.hook.backup.velero.io/container": "main",
+        "pre.hook.backup.velero.io/command": hook(QUIESCE),
+        "post.hook.backup.velero.io/container": "main",
+        "post.hook.backup.velero.io/command": hook(GO_ON),
+    });
+    tenant.apply_deployment("bank", &annotations, &spec).await?;
     let count = "sqlite3 -cmd '.timeout 9000' /data/bank.db 'SELECT count(*) FROM debit'";
     let booked = async || -> Result<u64> { Ok(tenant.shell("bank", count).await?.trim().parse()?) };
     bed::eventually("some bookings", std::time::Duration::from_mins(1), async || {
@@ -186,15 +153,16 @@ async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> R
     assert_eq!(tenant.shell("bank", "ls /data").await?.trim().lines().find(|name| *name == "quiet"), None);
 
     tenant.lose_namespace_contents().await?;
-    // Restored with the program paused, so that what is looked at is what was backed up.
+    // The program begins paused, so what is looked at is what was backed up.
     tenant.cli(&RESTORE).await?.with_code(0)?;
-    let look = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; sqlite3 -cmd '.timeout 9000' /data/bank.db \
+    let look = "until [ -f /tmp/paused ]; do sleep 0.1; done; sqlite3 -cmd '.timeout 9000' /data/bank.db \
                 'PRAGMA integrity_check; SELECT (SELECT sum(n) FROM debit) = (SELECT sum(n) FROM credit); \
-                SELECT count(*) FROM debit'; ls /data/quiet";
+                SELECT count(*) FROM debit'; cat /data/quiet";
     let seen = tenant.shell("bank", look).await?;
     let lines: Vec<&str> = seen.lines().collect();
-    assert_eq!((lines[0], lines[1], lines[3]), ("ok", "1", "/data/quiet"), "{seen}");
-    let restored: u64 = lines[2].parse()?;
-    ensure!(restored >= before, "{restored} bookings were restored of {before}");
+    ensure!(lines.len() == 4 && lines[..2] == ["ok", "1"], "{seen}");
+    let (restored, quiet): (u64, u64) = (lines[2].parse()?, lines[3].parse()?);
+    assert_eq!(restored, quiet, "bookings that were restored, and that there were when the volume was read");
+    ensure!(quiet >= before, "{quiet} bookings were backed up of {before}");
     Ok(())
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::labels;
 use bed::eventually;
-use e2e::{Nacre, TestCluster, VELERO};
+use e2e::two_replicas::{created, leads, only_holders_act};
+use e2e::{Nacre, Tenant, TestCluster, VELERO};
 use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -75,16 +77,21 @@ async fn ends(nacre: &Nacre, task: &str) -> Result<()> {
     Ok(())
 }
 
+/// Copies of Velero's objects are watched by the leader, and only once a namespace wants them.
+async fn want_copies(shop: &Tenant<'_>) -> Result<()> {
+    let labels = json!({"metadata": {"labels": {labels::VELERO_VIEW: "true"}}});
+    let namespaces = Api::<Namespace>::all(shop.bed.client().await?);
+    namespaces.patch(&shop.namespace, &PatchParams::default(), &Patch::Merge(labels)).await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_panics_ends_the_process_and_is_named() -> Result<()> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;
     test_cluster.admission().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;
-    // Copies of Velero's objects are watched by the leader, and only where a namespace wants them.
     test_cluster.allow_velero_view().await?;
-    let labels = json!({"metadata": {"labels": {labels::VELERO_VIEW: "true"}}});
-    let namespaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
-    namespaces.patch("shop", &PatchParams::default(), &Patch::Merge(labels)).await?;
+    want_copies(&shop).await?;
     let (nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
     let tasks = eventually("all tasks to be started", TIMEOUT, async || {
         let tasks = started(&nacre.process.output());
@@ -103,6 +110,42 @@ async fn a_task_that_panics_ends_the_process_and_is_named() -> Result<()> {
     };
     let tried = tasks.into_iter().filter(|task| is_tried(task)).enumerate();
     stream::iter(tried).map(panic).buffer_unordered(AT_A_TIME).try_collect().await
+}
+
+/// The task starts when a namespace wants copies, so the leader has led for a while when it panics.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_task_of_the_leader_has_panicked_the_standby_is_leader() -> Result<()> {
+    const TASK: &str = "watch copies of Backup";
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.hand_over_at_once().await?;
+    test_cluster.allow_velero_view().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let launch = async |name: &str, environment: &[(&str, &str)]| {
+        test_cluster.launch(name, VELERO, &test_cluster.account_of(VELERO).await?, environment)
+    };
+    let first = launch("first", &[("NACRE_PANIC_TASK", TASK)]).await?;
+    leads(&first, true).await?;
+    let second = launch("second", &[]).await?;
+    second.until_ready().await?;
+    leads(&second, false).await?;
+    shop.back_up("before").await?;
+    created(&shop, "before").await?;
+
+    want_copies(&shop).await?;
+    ends(&first, TASK).await?;
+    leads(&second, true).await?;
+    let leases = Api::<Lease>::namespaced(test_cluster.bed.client().await?, "kube-system");
+    let holder = leases.get("nacre").await?.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+    ensure!(holder.starts_with("velero/second_"), "{holder:?} holds the Lease");
+    shop.back_up("after").await?;
+    created(&shop, "after").await?;
+    eventually("the second to run that task", TIMEOUT, async || {
+        ensure!(started(&second.process.output()).contains(TASK), "{}", second.process.output());
+        Ok(())
+    })
+    .await?;
+    only_holders_act(&test_cluster.bed.audit().since(mark).await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]

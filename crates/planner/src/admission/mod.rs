@@ -4,7 +4,7 @@
 //!
 //! | policy | keeps |
 //! | --- | --- |
-//! | `marks` | nacre's labels, annotations and statuses for nacre to write |
+//! | `reserved` | nacre's labels, annotations and statuses for nacre to write |
 //! | `requests` | what administrators decide about for administrators |
 //! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
@@ -36,12 +36,12 @@ mod fence;
 mod finalizers;
 mod hooks;
 mod imported;
-mod marks;
 mod namespaces;
 mod record;
 mod recorder;
 mod requester;
 mod requests;
+mod reserved;
 mod restored;
 mod restores;
 mod review;
@@ -108,14 +108,14 @@ pub fn mutations(namespace: &str) -> Vec<Object> {
 /// Every policy.
 pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
     vec![
-        marks::reserved(),
-        marks::statuses(),
+        reserved::labels_and_annotations(),
+        reserved::statuses(),
         requests::requests(namespace),
         velero::objects(namespace),
         fence::backups(namespace),
         fence::volumes(namespace),
         hooks::timeouts(),
-        namespaces::marks(),
+        namespaces::labels(),
         restored::objects(namespace),
         sources::sources(namespace),
         baseline::pods(namespace),

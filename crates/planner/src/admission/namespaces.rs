@@ -12,7 +12,7 @@ use crate::vap::{
 pub(super) const MAY_LABEL: &str = "authorizer.group('').resource('namespaces').check('update').allowed()";
 
 /// nacre's labels and annotations stay as administrators put them.
-pub(super) fn marks() -> ValidatingAdmissionPolicy {
+pub(super) fn labels() -> ValidatingAdmissionPolicy {
     let reserved = "key.startsWith('nacre.dev/')";
     let kept = |map: &str| {
         let (new, old) = (format!("variables.{map}"), format!("variables.old_{map}"));

@@ -2,7 +2,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Var
 use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::{adoptions, deletion, finalizers, marks, record, requester};
+use super::{adoptions, deletion, finalizers, record, requester, reserved};
 use crate::requester::{Identity, Requester, of};
 use crate::vap::harness::Ask;
 
@@ -263,7 +263,7 @@ fn whoever_replaces_an_object_keeps_its_record() {
 
 #[test]
 fn the_record_is_no_reserved_mark_but_everything_else_is() {
-    let policy = marks::reserved();
+    let policy = reserved::labels_and_annotations();
     assert!(about(Ask::create(named("ann"))).passes(&policy));
     let other =
         edited(&backup(), |object| object["metadata"]["annotations"] = json!({"nacre.dev/requesters": "x"}));

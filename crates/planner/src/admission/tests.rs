@@ -1,12 +1,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    fence, hooks, marks,
-    marks::{MAY_QUEUE, MAY_WRITE_STATUS},
-    namespaces,
+    fence, hooks, namespaces,
     namespaces::MAY_LABEL,
     objects, requests,
     requests::MAY_DECIDE,
+    reserved,
+    reserved::{MAY_QUEUE, MAY_WRITE_STATUS},
     sizes,
     velero::{MAY_MAKE, objects as velero_objects},
 };
@@ -53,7 +53,7 @@ fn edited(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
 /// D4
 #[test]
 fn d1_d2_d4_reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants() {
-    let policy = marks::reserved();
+    let policy = reserved::labels_and_annotations();
     for map in ["labels", "annotations"] {
         let demand = format!("{map} that begin with");
         for key in RESERVED {
@@ -74,7 +74,7 @@ fn d1_d2_d4_reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants(
 
 #[test]
 fn an_untouched_mark_never_stands_in_the_way() {
-    let policy = marks::reserved();
+    let policy = reserved::labels_and_annotations();
     let marked = edited(&plain(), |object| {
         object["metadata"]["labels"] = json!({ RESERVED[5]: "x", "app": "shop" });
         object["metadata"]["annotations"] = json!({ "nacre.dev/origin-uid": "u" });
@@ -94,7 +94,7 @@ fn an_untouched_mark_never_stands_in_the_way() {
 
 #[test]
 fn others_may_say_that_they_manage_an_object_and_nobody_that_nacre_does() {
-    let policy = marks::reserved();
+    let policy = reserved::labels_and_annotations();
     let managed = |by: &str| {
         edited(&plain(), |object| {
             object["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": by });
@@ -108,7 +108,7 @@ fn others_may_say_that_they_manage_an_object_and_nobody_that_nacre_does() {
 
 #[test]
 fn the_order_of_the_queue_is_changed_by_who_may_do_so_everywhere() {
-    let policy = marks::reserved();
+    let policy = reserved::labels_and_annotations();
     let queued = |value: &str| {
         edited(&plain(), |object| object["metadata"]["annotations"] = json!({ "nacre.dev/queue": value }))
     };
@@ -134,7 +134,7 @@ fn the_order_of_the_queue_is_changed_by_who_may_do_so_everywhere() {
 
 #[test]
 fn a_status_is_written_by_who_may_write_all_of_them() {
-    let policy = marks::statuses();
+    let policy = reserved::statuses();
     let created = edited(&plain(), |object| object["status"] = json!({ "phase": "Created" }));
     assert!(!Ask::update(plain(), created.clone()).passes(&policy));
     assert!(!Ask::update(created.clone(), plain()).passes(&policy));
@@ -369,7 +369,7 @@ fn a2_a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
 
 #[test]
 fn labels_of_namespaces_that_policies_may_select_by_are_the_administrators() {
-    let policy = namespaces::marks();
+    let policy = namespaces::labels();
     let gold = json!({ "metadata": { "name": "shop", "labels": { "nacre.dev/tier": "gold" } } });
     let bare = json!({ "metadata": { "name": "shop" } });
     for ask in [

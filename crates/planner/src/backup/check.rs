@@ -309,6 +309,19 @@ fn ttl_bounds(effective: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     }
 }
 
+/// The `ttl` for a backup that need not be kept: this one, or the bound that is nearest to it. None where the
+/// administrators set it, since another one would be refused.
+pub fn nearest_ttl(wanted: Duration, policy: &Policy) -> Option<Duration> {
+    if policy.backup.enforce.ttl.is_some() {
+        return None;
+    }
+    let asked = wanted.nanos()?;
+    let Bounds { min, max } = &policy.backup.ttl;
+    let least = min.as_ref().filter(|min| min.nanos().is_some_and(|least| asked < least));
+    let most = max.as_ref().filter(|max| max.nanos().is_some_and(|most| asked > most));
+    Some(least.or(most).cloned().unwrap_or(wanted))
+}
+
 fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     let message = match (policy.storage_locations.mode, &spec.storage_location) {
         (StorageMode::Own, None) => {

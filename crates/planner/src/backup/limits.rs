@@ -164,7 +164,7 @@ fn taken(view: &State, namespace: &str, policy: &Policy, but: &str) -> Others {
 /// The requests that may start now: as many of the oldest that wait as there is room for.
 pub(crate) fn next_in_line(view: &State, namespace: &str) -> Vec<Key> {
     let Some(policy) = view.policy(namespace).filter(|policy| policy.backup.has_limits()) else {
-        // Without a limit nobody waits for room.
+        // Without a limit nobody waits for one.
         return Vec::new();
     };
     let taken = taken(view, namespace, &policy, "");

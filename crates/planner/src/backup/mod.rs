@@ -33,8 +33,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::check_spec;
 pub(crate) use check::closed_namespace;
+pub use check::{check_spec, nearest_ttl};
 pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
 pub use standstill::standstill;

@@ -10,7 +10,7 @@
 //! | `oadp` | on OADP: what its role leaves out |
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
-//! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
+//! | `permissions` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
 //! | `tenants_storage` | what tenants who bring storage can have Velero read |
 //! | `settings` | the policy: what is wrong with it, and what in it is risky |
 
@@ -18,9 +18,9 @@ mod crds;
 mod fence;
 mod installed;
 mod oadp;
+mod permissions;
 mod program;
 mod recorder;
-mod rights;
 mod settings;
 mod storage;
 mod tenants_storage;
@@ -161,7 +161,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(recorder::extra(seen, policies));
     findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
-    findings.extend(rights::examine(seen));
+    findings.extend(permissions::examine(seen));
     findings.extend(oadp::examine(seen));
     findings.extend(settings::examine(seen, &loaded, &vanished));
     findings.sort_by_key(|finding| finding.area);

@@ -21,10 +21,10 @@ mod rules;
 mod schedules;
 mod size;
 mod source;
+mod spelling;
 mod storage;
 mod views;
 mod volumes;
-mod words;
 mod yaml;
 
 use std::time::Duration as Wait;
@@ -115,8 +115,8 @@ pub struct BackupPolicy {
     /// What becomes of a backup that would exceed one of these four limits.
     pub at_limit: AtLimit,
     /// Whether specs may have hooks.
-    #[serde(rename = "hooks", with = "words::backup_hooks")]
-    #[schemars(with = "words::backup_hooks::Word")]
+    #[serde(rename = "hooks", with = "spelling::backup_hooks")]
+    #[schemars(with = "spelling::backup_hooks::Word")]
     pub forbid_hooks: bool,
     /// The longest a hook may take; 0 means without limit. Longer timeouts, and absent ones, become this.
     pub hook_timeout: Duration,
@@ -158,8 +158,8 @@ pub struct RestorePolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_active_per_namespace: Option<usize>,
     /// Whether specs may have hooks.
-    #[serde(rename = "hooks", with = "words::restore_hooks")]
-    #[schemars(with = "words::restore_hooks::Word")]
+    #[serde(rename = "hooks", with = "spelling::restore_hooks")]
+    #[schemars(with = "spelling::restore_hooks::Word")]
     pub forbid_hooks: bool,
     /// The longest a hook may take, and may wait for its container; 0 means without limit. Longer timeouts, and absent
     /// ones, become this.
@@ -167,8 +167,8 @@ pub struct RestorePolicy {
     /// What may come back from storage that a tenant can write to.
     pub from_tenant_storage: FromTenantStorage,
     /// What may come back from the cluster's own storage.
-    #[serde(rename = "fromPlatformStorage", with = "words::from_platform_storage")]
-    #[schemars(with = "words::from_platform_storage::Block")]
+    #[serde(rename = "fromPlatformStorage", with = "spelling::from_platform_storage")]
+    #[schemars(with = "spelling::from_platform_storage::Block")]
     pub excluded_from_platform_storage: Vec<String>,
 }
 

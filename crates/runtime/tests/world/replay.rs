@@ -12,6 +12,7 @@ use std::time::Duration;
 use api::{Kind, condition, labels};
 use jiff::SignedDuration;
 use planner::{Key, Policy};
+use runtime::Requeue;
 use serde_json::Value;
 
 use super::split::{Fate, Split};
@@ -100,7 +101,7 @@ impl Split {
         if moment {
             self.moments += 1;
             for key in due {
-                self.runtime.work.set_timer(&key, Some(Duration::ZERO), self.real.uptime);
+                self.runtime.work.requeue(&key, Requeue::Now, self.real.uptime);
             }
         }
         moment

@@ -80,18 +80,20 @@ fn too_many(namespace: &str, most: u64) -> Markup {
 fn verdict(summary: &Summary, now: Timestamp) -> Markup {
     let (class, mark, title) = match (&summary.last_good, summary.problems.first()) {
         (Some(_), None) => ("good", "✓", "Safe: this namespace could be brought back".to_owned()),
-        (Some(_), Some(problem)) => ("warning", "!", format!("There is a good backup, but {}", problem.told)),
+        (Some(_), Some(problem)) => {
+            ("warning", "!", format!("There is a good backup, but {}", problem.message))
+        }
         (None, _) => ("bad", "✕", "Not safe: there is no good backup".to_owned()),
     };
     let rows = rows(summary, now);
-    let told = rows.iter().find(|row| row.name == LAST_GOOD);
+    let last_good = rows.iter().find(|row| row.name == LAST_GOOD);
     html! {
         div class={ "card verdict " (class) } {
             span.mark aria-hidden="true" { (mark) }
             div {
                 h1 { (title) }
-                @for problem in summary.problems.iter().skip(1) { p { "Also, " (with_times(&problem.told)) "." } }
-                @for entry in told.iter().flat_map(|row| &row.entries) { p { "Last good backup: " (with_times(&entry.text)) } }
+                @for problem in summary.problems.iter().skip(1) { p { "Also, " (with_times(&problem.message)) "." } }
+                @for entry in last_good.iter().flat_map(|row| &row.entries) { p { "Last good backup: " (with_times(&entry.text)) } }
                 @if let Some(good) = &summary.last_good {
                     p { a href={ "/ns/" (summary.namespace) "/backups/" (good.name) } { "See backup " (good.name) } }
                 }
@@ -148,7 +150,7 @@ fn volumes(summary: &Summary) -> Markup {
             Cell::from(claim.name.as_str()),
             Cell::painted(style, word),
             Cell::from(claim.bytes.map(size)),
-            Cell::from(printable(&claim.told)),
+            Cell::from(printable(&claim.message)),
         ]);
     }
     html! { @if !found.is_empty() {

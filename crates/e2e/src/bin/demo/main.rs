@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use bed::Node;
+use e2e::check_sqlite;
 
 use crate::show::{heading, line};
 
@@ -78,7 +79,7 @@ async fn story() -> Result<Kind> {
     let reason = if std::env::args().any(|arg| arg == "--without-node") {
         "--without-node was given".to_owned()
     } else {
-        match Node::check_ready() {
+        match Node::check_ready().and_then(|()| check_sqlite()) {
             Ok(()) => return Box::pin(on_node::story()).await.map(|()| Kind::Node),
             Err(reason) => format!("{reason:#}"),
         }

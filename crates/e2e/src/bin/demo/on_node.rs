@@ -1,16 +1,23 @@
-//! The demo on a node: a tenant's volume is lost and brought back; then its data is overwritten in place, as ransomware
-//! does, and brought back too.
+//! The demo on a node: a tenant's database and its volume are lost and brought back; then the database is overwritten in
+//! place, as ransomware does, and brought back too.
 
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use bed::Output;
-use e2e::{NodeCluster, NodeTenant};
+use e2e::{NodeCluster, NodeTenant, claim, sqlite_pod_spec};
+use serde_json::json;
 
 use crate::show::{command, heading, line};
 
-/// What the volume holds: random, so that only these bytes have this checksum.
-const BYTES: u64 = 64 << 20;
+/// Fills the database, with about 60 MB. Each order has bytes of its own, so that only this file has this checksum.
+const FILL: &str = "sqlite3 /data/shop.db 'CREATE TABLE orders(id INTEGER PRIMARY KEY, cents INT, receipt BLOB); \
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 60000) \
+                    INSERT INTO orders SELECT i, 100 + i % 9900, randomblob(1000) FROM n'; sync";
+/// What she looks at.
+const COUNT: &str = "SELECT count(*), sum(cents) FROM orders";
+/// What ransomware does: other bytes in the same file.
+const OVERWRITE: &str = "size=$(stat -c %s /data/shop.db); head -c $size /dev/urandom > /data/shop.db; sync";
 
 pub(crate) async fn story() -> Result<()> {
     heading("A real cluster with a node: kubelet, containerd, an S3 store, Velero and its node agent");
@@ -31,9 +38,13 @@ pub(crate) async fn story() -> Result<()> {
 
     let ada = cluster.tenant("shop", "ada").await?;
     let bob = cluster.tenant("rival", "bob").await?;
-    heading("ada may edit the namespace shop, and nothing else. Her database has a volume");
-    ada.start_deployment("db", BYTES).await?;
+    heading("ada may edit the namespace shop, and nothing else. Her orders are in a database on a volume");
+    cluster.load_sqlite().await?;
+    ada.apply(&claim("db")).await?;
+    ada.apply_deployment("db", &json!({}), &sqlite_pod_spec("db")).await?;
+    ada.shell("db", FILL).await?;
     kubectl(&ada, &["get", "deployments,pvc"]).await?.shown()?;
+    orders(&ada).await?.shown()?;
     let written = checksum(&ada).await?;
 
     heading("She backs it up, volume included");
@@ -47,11 +58,13 @@ pub(crate) async fn story() -> Result<()> {
     heading("She restores it");
     nacre(&ada, &["restore", "create", "--from-backup", "daily", "--wait"]).await?.shown()?;
     ada.pod_of("db").await?;
+    orders(&ada).await?.shown()?;
     ensure!(checksum(&ada).await? == written, "the bytes are others than before");
     line("   The same checksum: the volume is back, byte by byte.");
 
-    heading("Ransomware: her data is overwritten in place while the database runs");
-    ada.overwrite_data("db").await?;
+    heading("Ransomware: her database is overwritten in place while its pod runs");
+    ada.shell("db", OVERWRITE).await?;
+    orders(&ada).await?.refused()?;
     ensure!(checksum(&ada).await? != written, "nothing was overwritten");
 
     heading("One command takes a safety backup, and then goes back to yesterday");
@@ -59,6 +72,7 @@ pub(crate) async fn story() -> Result<()> {
     cluster.site.add_volumes(1).await?;
     nacre(&ada, &["restore", "create", "--from-backup", "daily", "--replace", "--yes"]).await?.shown()?;
     ada.pod_of("db").await?;
+    orders(&ada).await?.shown()?;
     ensure!(checksum(&ada).await? == written, "the bytes are others than before");
     line("   The same checksum again: what was overwritten is back.");
 
@@ -67,9 +81,14 @@ pub(crate) async fn story() -> Result<()> {
     nacre(&bob, &["restore", "create", "theft", "--from-backup", "daily", "--wait"]).await?.refused()
 }
 
-/// Shows the checksum of what is in the volume, and returns it.
+/// How many orders there are, and what they come to.
+async fn orders(who: &NodeTenant<'_>) -> Result<Shown> {
+    kubectl(who, &["exec", "deployment/db", "--", "sqlite3", "/data/shop.db", COUNT]).await
+}
+
+/// Shows the checksum of the file of the database, and returns it.
 async fn checksum(who: &NodeTenant<'_>) -> Result<String> {
-    let output = kubectl(who, &["exec", "deployment/db", "--", "sha256sum", "/data/bytes"]).await?;
+    let output = kubectl(who, &["exec", "deployment/db", "--", "sha256sum", "/data/shop.db"]).await?;
     let checksum = output.0.stdout.split_whitespace().next().context("no checksum")?.to_owned();
     output.shown()?;
     Ok(checksum)

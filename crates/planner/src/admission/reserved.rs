@@ -20,7 +20,7 @@ pub(super) const MAY_QUEUE: &str = "authorizer.group('oadp.openshift.io').resour
 pub(crate) const RESERVED_MARKS: &str = "nacre-reserved-marks";
 
 /// Labels and annotations: added, changed and removed by nobody else, but left alone by everybody.
-pub(super) fn reserved() -> ValidatingAdmissionPolicy {
+pub(super) fn labels_and_annotations() -> ValidatingAdmissionPolicy {
     let resources = TENANT_KINDS.map(Kind::plural);
     let kept = |map: &str, except: &[&str]| {
         let (new, old) = (format!("variables.{map}"), format!("variables.old_{map}"));
