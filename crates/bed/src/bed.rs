@@ -280,6 +280,11 @@ impl Bed {
         Ok(())
     }
 
+    /// Whether Velero's server runs: it was started, and has not exited since.
+    pub fn velero_runs(&self) -> Result<bool> {
+        Ok(self.velero()?.runs())
+    }
+
     /// Starts a Velero in another namespace, with its own backups below a prefix of that name in the same bucket.
     pub async fn another_velero(&self, namespace: &str, flags: &[&str]) -> Result<()> {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();

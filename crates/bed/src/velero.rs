@@ -170,7 +170,7 @@ impl Velero {
     /// On a busy machine Velero sometimes hangs between its first lines and its first work, silently
     /// (seen once in some hundred starts). Then it is started again, as a kubelet does by a probe.
     pub(crate) async fn start(&self, client: &Client) -> Result<()> {
-        if self.lock().as_ref().is_some_and(Process::is_running) {
+        if self.runs() {
             return Ok(());
         }
         let mut tries = 0;
@@ -200,6 +200,11 @@ impl Velero {
                 (status["phase"] == "Available" && status["lastValidationTime"].is_string()).then_some(())
             });
         server.must_do(available).await
+    }
+
+    /// Whether the server was started and has not exited.
+    pub(crate) fn runs(&self) -> bool {
+        self.lock().as_ref().is_some_and(Process::is_running)
     }
 
     /// Kills the server and its plugins.

@@ -28,7 +28,7 @@ use image::nacre;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
@@ -196,6 +196,7 @@ impl NodeCluster {
             self.install().await?;
         }
         self.unfence().await?;
+        self.velero_as_installed().await?;
         self.nacre_pods_ready(2).await?;
         self.empty_velero_queue().await
     }
@@ -213,6 +214,23 @@ impl NodeCluster {
         self.site.kubectl(&bind).await?.ok()?;
         self.cli(&["install", "--fence=false", "--wait", "--timeout", "4m"]).await?.ok()?;
         Ok(())
+    }
+
+    /// Takes from Velero the flag and the limits that a fence brings, and waits until it runs.
+    async fn velero_as_installed(&self) -> Result<()> {
+        let deployments = Api::<Deployment>::namespaced(self.site.client().await?, VELERO);
+        let mut velero = deployments.get("velero").await?;
+        let pod = velero.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
+        let container = pod.and_then(|pod| pod.containers.first_mut()).context("no container")?;
+        let of_fence = |flag: &String| flag.starts_with("--disable-informer-cache");
+        let flagged = container.args.iter().flatten().any(of_fence);
+        let limits = container.resources.as_mut().and_then(|resources| resources.limits.take());
+        if flagged || limits.is_some_and(|limits| !limits.is_empty()) {
+            container.args.iter_mut().for_each(|args| args.retain(|flag| !of_fence(flag)));
+            deployments.replace("velero", &PostParams::default(), &velero).await?;
+        }
+        let rollout = ["rollout", "status", "deployment/velero", "-n", VELERO, "--timeout=4m"];
+        self.site.kubectl(&rollout).await?.ok().map(drop)
     }
 
     /// Removes what waits at Velero, and waits for what it works on: it does one thing after the other, and a story after

@@ -55,12 +55,13 @@ pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube:
     Ok(found)
 }
 
-/// Velero's Deployment, and every ClusterRoleBinding, some of which may be Velero's.
+/// Velero's Deployment, and every ClusterRoleBinding with its role, some of which may be Velero's.
 pub async fn velero(client: &Client, namespace: &str) -> Result<VeleroFound, kube::Error> {
     let (kind, name) = (Kind::Deployment, DEPLOYMENT.to_owned());
     Ok(VeleroFound {
         deployment: get(client, kind, namespace.to_owned(), name).await?,
         bindings: list(client, Kind::ClusterRoleBinding, ListParams::default()).await?,
+        roles: list(client, Kind::ClusterRole, ListParams::default()).await?,
     })
 }
 

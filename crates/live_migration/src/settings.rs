@@ -33,7 +33,8 @@ pub enum Guard {
     /// No policies.
     #[default]
     Off,
-    /// Requests that would be refused pass, with a warning and a line in the audit log.
+    /// Requests that would be refused pass, with a warning and a line in the audit log; but machines are sent to no other
+    /// cluster.
     Warn,
     /// They are refused.
     Deny,

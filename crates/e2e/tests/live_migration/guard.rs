@@ -218,6 +218,13 @@ async fn g3_g4_h11_a_granted_tenant_sends_machines_only_where_the_administrators
     .await?;
     assert!(refused(own.create(&real, &sent("away", EVIL)).await)?);
 
+    // What administrators have who chose nothing: a guard that only warns. Nodes can be chosen then, and a machine is still
+    // sent nowhere else.
+    migration(&bed, &["install", "--guard", "warn"]).await?.with(0)?;
+    eventually("the guard to warn only", TIMEOUT, async || own.create(&dry, &chosen).await.map(drop)).await?;
+    assert!(refused(own.create(&real, &sent("away", EVIL)).await)?, "mode warn");
+    own.create(&dry, &sent("away", PEER)).await?;
+
     // The planted weakness: without the guard nothing keeps her.
     migration(&bed, &["install", "--guard", "off"]).await?.with(0)?;
     eventually("the guard to be gone", TIMEOUT, async || {

@@ -1,6 +1,7 @@
 //! A Velero for tenants alone, without cluster-admin, saves volumes and brings them back.
 
 use anyhow::{Context, Result, ensure};
+use e2e::NodeCluster;
 
 use crate::alone;
 
@@ -13,11 +14,9 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Result<&'a str> {
     found.map(|(inside, _)| inside).with_context(|| format!("no {before:?} in {text}"))
 }
 
-#[tokio::test]
-async fn a_velero_without_cluster_admin_brings_volumes_back() -> Result<()> {
-    let Some(cluster) = alone().await? else { return Ok(()) };
+/// Takes cluster-admin away from Velero, as an administrator does, and returns the installer's remarks.
+pub(crate) async fn fence(cluster: &NodeCluster) -> Result<String> {
     let node = cluster.site.node()?;
-
     // As it was installed it would wait for ever in a restore. What the refusal says is done as it says.
     let refused = cluster.cli(&["install", "--fence"]).await?;
     ensure!(refused.stderr.contains("--disable-informer-cache"), "{refused:?}");
@@ -30,6 +29,16 @@ async fn a_velero_without_cluster_admin_brings_volumes_back() -> Result<()> {
     let installed = cluster.cli(&["install", "--fence", "--wait", "--timeout", "4m"]).await?;
     let remarks = installed.stderr.clone();
     installed.ok()?;
+    node.kubectl(&["rollout", "status", "deployment/velero", "-n", "velero", "--timeout=4m"]).await?.ok()?;
+    Ok(remarks)
+}
+
+#[tokio::test]
+async fn a_velero_without_cluster_admin_brings_volumes_back() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    let node = cluster.site.node()?;
+
+    let remarks = fence(&cluster).await?;
     let binding = between(&remarks, "kubectl create clusterrolebinding ", " ")?.to_owned();
     let may = node.kubectl(&["auth", "can-i", "create", "namespaces", "--all-namespaces", VELERO]).await?;
     ensure!(may.stdout.trim() == "no", "Velero is still cluster-admin: {may:?}");

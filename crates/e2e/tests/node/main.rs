@@ -7,6 +7,7 @@
 //! `make stories KUBECONFIG=...` runs those that disturb nobody in a cluster that exists.
 
 mod arriving;
+mod bombed;
 mod choices;
 mod console;
 mod damaged;

@@ -12,7 +12,7 @@ const LOSE: [&str; 5] =
     ["delete", "deployments,statefulsets,pods,persistentvolumeclaims", "--all", "--wait", "--timeout=3m"];
 
 /// Lets tenants bring storage, and makes a location `mine` of a bucket of this name.
-async fn own_location(tenant: &NodeTenant<'_>, bucket: &str) -> Result<()> {
+pub(crate) async fn own_location(tenant: &NodeTenant<'_>, bucket: &str) -> Result<()> {
     let node = tenant.cluster.site.node()?;
     let url = node.store_url();
     node.make_bucket(bucket)?;

@@ -159,8 +159,7 @@ async fn snapshots_are_taken_and_come_back_without_cluster_admin() -> Result<()>
     assert_eq!(ended, "Completed");
     let disk = eventually("the claim's volume", TIMEOUT, async || driver.read("shop", CLAIM).await).await?;
     assert_eq!(disk, "orders");
-    for resource in ["volumesnapshotclasses", "volumesnapshotcontents", "persistentvolumes", "storageclasses"]
-    {
+    for resource in dedicated::OF_SNAPSHOTS {
         let used = requests
             .only(|request| request.user == dedicated::ACCOUNT && request.resource.starts_with(resource));
         ensure!(!used.is_empty(), "{resource} is never asked for");

@@ -56,7 +56,7 @@ pub(super) fn protected() -> ValidatingAdmissionPolicy {
         .done()
 }
 
-/// G2: nobody else makes a migration that looks like infrastructure's.
+/// G2: nobody else makes a migration that looks like infrastructure's, or chooses nodes like it.
 pub(super) fn marks() -> ValidatingAdmissionPolicy {
     let reserved =
         format!("key in {} || key.startsWith('{TEST_PREFIX}')", list(&[EVACUATION, WORKLOAD_UPDATE]));
@@ -85,6 +85,8 @@ pub(super) fn marks() -> ValidatingAdmissionPolicy {
         .with("stem", at("object", &["metadata", "generateName"], "''"))
         .with("priority", at("object", &["spec", "priority"], "''"))
         .with("old_priority", at("oldObject", &["spec", "priority"], "''"))
+        .with("selector", at("object", &["spec", "addedNodeSelector"], "{}"))
+        .with("old_selector", at("oldObject", &["spec", "addedNodeSelector"], "{}"))
         .demand(
             kept,
             "annotations and labels by which KubeVirt knows its own migrations, and those made for its tests, are not for users",
@@ -92,6 +94,10 @@ pub(super) fn marks() -> ValidatingAdmissionPolicy {
         .demand(
             "variables.priority == variables.old_priority",
             "the priority of a migration is for infrastructure to set",
+        )
+        .demand(
+            "size(variables.selector) == 0 || variables.selector == variables.old_selector",
+            "spec.addedNodeSelector: only infrastructure chooses the nodes a machine goes to; leave the field out",
         )
         .demand(
             format!("request.operation != 'CREATE' || ({})", prefixes.join(" && ")),

@@ -3,11 +3,11 @@
 //!
 //! | policy | keeps |
 //! | --- | --- |
-//! | `migrations` (G1, G2) | tenants from deleting, stripping or faking the migrations that drains and upgrades depend on |
+//! | `migrations` (G1, G2) | tenants from deleting, stripping or faking the migrations that drains and upgrades depend on, and from choosing nodes |
 //! | `bindings` (G3) | the permission to migrate from being handed on, hoarded, prolonged or restored |
 //! | `pods` (G4, G8) | tenants from evicting a machine's pod, and from killing the pod a migration is going to |
 //! | `machines` (G5, G6) | KubeVirt's test annotations off machines; warns of machines no drain can move |
-//! | `targets` (G9) | machines' memory in the cluster, and the choice of nodes with infrastructure |
+//! | `targets` (G9) | machines' memory in the cluster, in mode `warn` too |
 //! | `stamp` (G7) | in mind who asked for a migration |
 //!
 //! Who counts as infrastructure is asked of the authorizer: whoever holds the verb [`VERB`] on migrations at cluster scope. Nothing but a

@@ -1,4 +1,4 @@
-//! Where a migration goes: tenants send a machine's memory to no other cluster, and choose no nodes.
+//! Where a migration goes: tenants send a machine's memory to no other cluster.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -9,19 +9,23 @@ use planner::vap::{
     cel::{at, list},
 };
 
+/// The policy that refuses as soon as there is a guard.
+pub(super) const TARGETS: &str = "nacre-migration-targets";
+
 /// G9: the endpoints that a machine may be sent to are the administrators' choice, and none is allowed by default. With
 /// KubeVirt's decentralized live migration the memory of a machine goes to whatever `sendTo.connectURL` says.
 ///
 /// The endpoints stand in the policy itself. A policy that read them from the settings could be written only by whoever
 /// may read every ConfigMap, which nacre may not.
+///
+/// It is refused in mode `warn` too: memory that has left the cluster does not come back, and an administrator who needs it
+/// names the endpoint.
 pub(super) fn targets(send_to: &str) -> ValidatingAdmissionPolicy {
-    Draft::over("nacre-migration-targets", &["CREATE", "UPDATE"], &[(KUBEVIRT, &[MIGRATIONS])])
+    Draft::over(TARGETS, &["CREATE", "UPDATE"], &[(KUBEVIRT, &[MIGRATIONS])])
         .only_if("not-infrastructure", format!("!{INFRASTRUCTURE}"))
         .with("url", at("object", &["spec", "sendTo", "connectURL"], "''"))
         .with("old_url", at("oldObject", &["spec", "sendTo", "connectURL"], "''"))
         .with("sends", at("object", &["spec", "sendTo"], "{}"))
-        .with("selector", at("object", &["spec", "addedNodeSelector"], "{}"))
-        .with("old_selector", at("oldObject", &["spec", "addedNodeSelector"], "{}"))
         .demand(
             format!(
                 "size(variables.sends) == 0 || (size(variables.url) > 0 && \
@@ -29,10 +33,6 @@ pub(super) fn targets(send_to: &str) -> ValidatingAdmissionPolicy {
                 allowed(send_to)
             ),
             "spec.sendTo: machines are sent only to the addresses that the administrators allow in sendTo of the ConfigMap kube-system/nacre-migration",
-        )
-        .demand(
-            "size(variables.selector) == 0 || variables.selector == variables.old_selector",
-            "spec.addedNodeSelector: only infrastructure chooses the nodes a machine goes to; leave the field out",
         )
         .done()
 }

@@ -308,6 +308,15 @@ fn the_roll_out_warns_before_it_denies() {
     assert_eq!(actions(Guard::Deny), ["Deny"]);
 }
 
+/// A guard that only warns is what the first installation brings.
+#[test]
+fn g4_h11_machines_are_kept_from_other_clusters_in_mode_warn_too() {
+    for guard in [Guard::Warn, Guard::Deny] {
+        let actions = parts::binding(&targets::targets(""), guard).spec.validation_actions;
+        assert_eq!(actions, ["Deny"], "{guard:?}");
+    }
+}
+
 #[test]
 fn every_refusal_says_forbidden_and_why() {
     for policy in policies(&Settings::default()) {
@@ -418,7 +427,8 @@ fn from_warning_to_denying_only_bindings_change() {
     let mut standing = Standing::new(Guard::Warn);
     standing.settings.guard = Guard::Deny;
     let plan = standing.plan();
-    assert_eq!(plan.actions.len(), policies(&Settings::default()).len() - 1);
+    // All but the one that never refuses, and the one that always does.
+    assert_eq!(plan.actions.len(), policies(&Settings::default()).len() - 2);
     assert!(plan.actions.iter().all(|action| matches!(action, Action::Patch(target, _) if target.kind.name() == "ValidatingAdmissionPolicyBinding")));
 }
 
@@ -486,7 +496,7 @@ fn g4_h11_machines_are_sent_only_where_the_administrators_allow() {
 /// planted: one demand of the guard is left out
 #[test]
 fn g3_tenants_choose_no_nodes() {
-    let policy = targets::targets("");
+    let policy = migrations::marks();
     let chosen = edited(&own(), |object| {
         object["spec"]["addedNodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
     });

@@ -57,7 +57,9 @@ pub(super) fn is_held_to_tenants(seen: &Observed) -> bool {
 fn wide_binding(seen: &Observed) -> Option<Object> {
     let Reading::Found(rbac) = &seen.rbac else { return None };
     let mut bindings = rbac.cluster_role_bindings.iter().map(|one| Object::of(Kind::ClusterRoleBinding, one));
-    bindings.find(|one| !is_ours(one) && binds_velero(one, &seen.namespace))
+    let roles: Vec<Object> =
+        rbac.cluster_roles.iter().map(|one| Object::of(Kind::ClusterRole, one)).collect();
+    bindings.find(|one| !is_ours(one) && binds_velero(one, &roles, &seen.namespace).is_some())
 }
 
 /// Velero is for tenants alone: nothing gives it permissions everywhere.

@@ -203,17 +203,22 @@ fn a_velero_without_limits_is_named_where_tenants_bring_storage() {
 
 #[test]
 fn a_velero_for_tenants_alone_is_not_cluster_admin() {
-    let with_binding = |name: &str, subject: &str| {
+    let with_subject = |name: &str, subject: Value| {
         let mut seen = healthy();
         let Reading::Found(controllers) = &mut seen.controllers else { unreachable!() };
         let container =
             &mut controllers[0].spec.as_mut().unwrap().template.spec.as_mut().unwrap().containers[0];
         container.env = Some(vec![read(json!({"name": "FENCE", "value": "true"}))]);
         let Reading::Found(rbac) = &mut seen.rbac else { unreachable!() };
+        let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+        rbac.cluster_roles.push(read(json!({"metadata": {"name": "cluster-admin"}, "rules": rules})));
         rbac.cluster_role_bindings.push(read(json!({
             "metadata": {"name": name}, "roleRef": {"apiGroup": "", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": subject, "namespace": "velero"}]})));
+            "subjects": [subject]})));
         reported(&seen, true)
+    };
+    let with_binding = |name: &str, subject: &str| {
+        with_subject(name, json!({"kind": "ServiceAccount", "name": subject, "namespace": "velero"}))
     };
     let held = with_binding("other", "other");
     assert!(held.contains("Admission Ok: Velero is for tenants alone (dedicated mode)"), "{held}");
@@ -222,6 +227,13 @@ fn a_velero_for_tenants_alone_is_not_cluster_admin() {
     let wide = with_binding("velero", "velero");
     assert!(wide.contains("clusterrolebinding/velero still gives it the role cluster-admin"), "{wide}");
     assert!(wide.contains(&format!("{reads}the whole cluster")), "{wide}");
+    for group in ["system:serviceaccounts:velero", "system:serviceaccounts", "system:authenticated"] {
+        let wide = with_subject("all", json!({"kind": "Group", "name": group}));
+        assert!(
+            wide.contains("clusterrolebinding/all still gives it the role cluster-admin"),
+            "{group}: {wide}"
+        );
+    }
 }
 
 #[test]

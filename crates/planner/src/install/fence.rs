@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::found::{Found, is_ours, named, target};
 use super::settings::Settings;
+use super::wide::{Wide, binds_velero};
 use crate::Action;
 use crate::dedicated::{BINDING, NO_CACHE, VELERO_ACCOUNT};
 
@@ -15,6 +16,8 @@ pub struct VeleroFound {
     pub deployment: Option<Found>,
     /// Every ClusterRoleBinding.
     pub bindings: Vec<Found>,
+    /// Every ClusterRole.
+    pub roles: Vec<Found>,
 }
 
 /// Velero's Deployment, as its own installer names it.
@@ -39,44 +42,28 @@ pub(super) fn steps(settings: &Settings, velero: Option<&VeleroFound>) -> FenceS
     }
     let namespace = settings.namespace.as_str();
     for binding in velero.bindings.iter().filter(|binding| !is_ours(binding)) {
-        if !binds_velero(binding, namespace) {
-            continue;
-        }
+        let Some(wide) = binds_velero(binding, &velero.roles, namespace) else { continue };
         let (what, role) = (named(binding), binding.body["roleRef"]["name"].as_str().unwrap_or_default());
-        if subjects(binding).len() > 1 {
-            steps.refusals.push(format!(
+        match wide {
+            Wide::Alone => {
+                steps.actions.push(Action::Delete(target(binding)));
+                steps.remarks.push(format!(
+                    "{what} gave Velero the role {role} in all namespaces and goes; to give it back: kubectl create clusterrolebinding \
+                     {} --clusterrole={role} --serviceaccount={namespace}:{VELERO_ACCOUNT}",
+                    binding.name()
+                ));
+            }
+            Wide::WithOthers => steps.refusals.push(format!(
                 "{what} gives Velero and others the role {role}: take service account {VELERO_ACCOUNT} of {namespace} out of it"
-            ));
-        } else {
-            steps.actions.push(Action::Delete(target(binding)));
-            steps.remarks.push(format!(
-                "{what} gave Velero the role {role} in all namespaces and goes; to give it back: kubectl create clusterrolebinding \
-                 {} --clusterrole={role} --serviceaccount={namespace}:{VELERO_ACCOUNT}",
-                binding.name()
-            ));
+            )),
+            // Without it other accounts would lose the role, and those who need it are known to people alone.
+            Wide::InGroup(group) => steps.refusals.push(format!(
+                "{what} gives group {group}, which Velero is in, the role {role}: bind it to those that need it, without \
+                 service account {VELERO_ACCOUNT} of {namespace}, and take the group out"
+            )),
         }
     }
     steps
-}
-
-/// Whether a ClusterRoleBinding gives Velero in this namespace a role.
-pub(crate) fn binds_velero(binding: &Found, namespace: &str) -> bool {
-    subjects(binding).iter().any(|subject| is_velero(subject, namespace))
-}
-
-fn subjects(binding: &Found) -> &[Value] {
-    binding.body["subjects"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Velero's account itself, or a group of accounts that it is in.
-fn is_velero(subject: &Value, namespace: &str) -> bool {
-    let text = |key: &str| subject[key].as_str().unwrap_or_default();
-    match text("kind") {
-        "ServiceAccount" => text("name") == VELERO_ACCOUNT && text("namespace") == namespace,
-        "User" => text("name") == format!("system:serviceaccount:{namespace}:{VELERO_ACCOUNT}"),
-        "Group" => text("name") == format!("system:serviceaccounts:{namespace}"),
-        _ => false,
-    }
 }
 
 /// Why this Velero cannot work without cluster-admin.
@@ -173,6 +160,7 @@ mod tests {
         let velero = VeleroFound {
             deployment: Some(found(Kind::Deployment, deployment)),
             bindings: vec![found(Kind::ClusterRoleBinding, binding)],
+            roles: Vec::new(),
         };
         let settings = Settings { namespace: "tenants".to_owned(), fence: true, ..Settings::default() };
         assert_eq!(
@@ -223,8 +211,15 @@ mod tests {
         assert!(done.refusals[0].contains("take service account velero of tenants out of it"), "{done:?}");
         let others = with(&json!(["--disable-informer-cache=true"]), &json!([account("other")]));
         assert_eq!(others, FenceSteps::default());
+    }
+
+    /// Deleting it would take the role from every account of the namespace, and the way back would be Velero's alone.
+    #[test]
+    fn what_velero_has_by_a_group_is_for_people_to_change() {
         let group = json!([{"kind": "Group", "name": "system:serviceaccounts:tenants"}]);
-        assert_eq!(with(&json!(["--disable-informer-cache=true"]), &group).actions.len(), 1);
+        let done = with(&json!(["--disable-informer-cache=true"]), &group);
+        assert_eq!(done.actions, []);
+        assert!(done.refusals[0].contains("gives group system:serviceaccounts:tenants"), "{done:?}");
     }
 
     #[test]

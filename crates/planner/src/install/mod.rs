@@ -22,6 +22,7 @@ mod roles;
 mod settings;
 pub mod uninstall;
 mod values;
+mod wide;
 
 pub(crate) use crate::velero_view::roles::EXTRA as VELERO_VIEW;
 pub use aggregate::UserRole;
@@ -32,7 +33,6 @@ pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
 pub(crate) use differ::covers;
 pub use differ::{Difference, differences};
-pub(crate) use fence::binds_velero;
 pub use fence::{DEPLOYMENT, VeleroFound};
 pub use found::{Found, KINDS, is_ours};
 pub use oadp::{EXTRAS, Gap, extras, gaps};
@@ -45,6 +45,7 @@ pub use roles::{LEASE, LEASE_NAMESPACE, LEASE_SECRET, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 pub use values::{DEFAULT_NAMESPACE, Values, current, place, settle};
+pub(crate) use wide::binds_velero;
 
 use crate::{Object, admission, dedicated, velero_view};
 

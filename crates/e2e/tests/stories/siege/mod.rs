@@ -39,6 +39,8 @@ use crate::imported::forget_looks;
 
 /// The seeds of `CI=true make test`: always the same, whatever the machine's speed.
 const SLICE: std::ops::Range<u64> = 0..8;
+/// Those of a Velero for tenants alone, which has the same policies and RBAC besides. Velero can read both archives.
+const SLICE_OF_DEDICATED: std::ops::Range<u64> = 2..4;
 
 /// How long Velero may take for one restore before it counts as stuck.
 const STUCK: Duration = Duration::from_mins(3);
@@ -110,12 +112,13 @@ impl Siege {
         if let Some(errors) = ended.as_ref().map(|restore| &restore.data["status"]["validationErrors"]) {
             ensure!(errors.is_null(), "Velero does not take the Restore of seed {seed}: {errors}");
         }
-        let restore = match &ended {
-            Some(restore) => serde_json::to_value(restore)?,
+        let (restore, unexpected) = match &ended {
+            Some(restore) => (serde_json::to_value(restore)?, None),
             None => self.get_unstuck().await?,
         };
         let after = self.invariant.picture().await?;
         let mut broken = self.invariant.broken(&before, &after, &restore).await?;
+        broken.extend(unexpected);
         broken.extend(
             escaped(&self.fenced.cluster.bed)?.into_iter().map(|path| format!("{path} was unpacked")),
         );
@@ -132,9 +135,11 @@ impl Siege {
         Ok(())
     }
 
-    /// Velero waits for something that never comes. nacre would cancel it; here Velero is started again.
-    async fn get_unstuck(&self) -> Result<Value> {
+    /// Ends a Restore that Velero does not end and starts Velero again. Returns it as it was, and what is wrong with that,
+    /// unless nacre, which is down here, would have ended it.
+    async fn get_unstuck(&self) -> Result<(Value, Option<String>)> {
         let bed = &self.fenced.cluster.bed;
+        let runs = bed.velero_runs()?;
         bed.velero_stop()?;
         let restores = bed.velero_api("Restore").await?;
         let running = restores.list(&ListParams::default()).await?;
@@ -144,7 +149,12 @@ impl Siege {
             .delete(stuck["metadata"]["name"].as_str().unwrap_or_default(), &DeleteParams::default())
             .await?;
         bed.velero_start().await?;
-        Ok(stuck)
+        let phase = stuck["status"]["phase"].as_str().unwrap_or_default();
+        let unexpected = (!ended_by_nacre(runs, phase)).then(|| {
+            let velero = if runs { "runs" } else { "has exited" };
+            format!("the restore is {phase:?} after {STUCK:.0?}, and Velero {velero}")
+        });
+        Ok((stuck, unexpected))
     }
 
     /// Plants backups by seed, has Velero look at the bucket, and returns what it imported that it should not have.
@@ -235,6 +245,12 @@ async fn dedicated(bed: bed::Builder) -> Result<Fenced> {
     Ok(Fenced::on(cluster, backup, uid).await?.with_contents(contents))
 }
 
+/// Whether a Restore that does not end is one of those that nacre ends: files of the tenant's make Velero exit while it
+/// finishes the restore, and again at each start (X6). That is the only reason known.
+fn ended_by_nacre(velero_runs: bool, phase: &str) -> bool {
+    !velero_runs && phase.starts_with("Finalizing")
+}
+
 fn plant(folder: &Path, name: &str, backup: &Value, hostile: &Hostile) -> Result<()> {
     let folder = folder.join(name);
     std::fs::create_dir_all(&folder)?;
@@ -291,7 +307,7 @@ fn imported(before: &Picture, after: &Picture) -> Vec<String> {
 }
 
 /// Restores what the seeds make, and fails if anything was broken.
-async fn besiege(mode: Mode) -> Result<()> {
+async fn besiege(mode: Mode, slice: std::ops::Range<u64>) -> Result<()> {
     let asked = seeds();
     let long = asked.is_some();
     let mut siege = Siege::lay(mode).await?;
@@ -299,7 +315,7 @@ async fn besiege(mode: Mode) -> Result<()> {
     let start = Instant::now();
     let mut done = 0;
     let mut found = Vec::new();
-    for seed in asked.unwrap_or(SLICE) {
+    for seed in asked.unwrap_or(slice.clone()) {
         let mut broken = siege.round(seed).await.with_context(|| format!("seed {seed}"))?;
         if long && seed % 50 == 49 {
             broken.extend(siege.import(seed - 49..seed).await?);
@@ -311,13 +327,12 @@ async fn besiege(mode: Mode) -> Result<()> {
         done += 1;
     }
     if !long {
-        found.extend(
-            siege.import(SLICE).await?.into_iter().inspect(|one| println!("{one}")).map(|_| SLICE.end),
-        );
+        let wrong = siege.import(slice.clone()).await?;
+        found.extend(wrong.into_iter().inspect(|one| println!("{one}")).map(|_| slice.end));
     }
     println!("{done} hostile buckets in {:.0?}, ended as {:?}", start.elapsed(), siege.phases);
     ensure!(found.is_empty(), "broken by the seeds {found:?}");
-    ensure!(done >= 3, "only {done} restores");
+    ensure!(done > 0, "no restore at all: SEEDS is empty");
     Ok(())
 }
 
@@ -326,17 +341,21 @@ async fn besiege(mode: Mode) -> Result<()> {
 /// in make test: 8 seeds
 #[tokio::test(flavor = "multi_thread")]
 async fn x2_no_hostile_bucket_changes_anything_outside_or_brings_anything_privileged() -> Result<()> {
-    besiege(Mode::Shared).await
+    besiege(Mode::Shared, SLICE).await
 }
 
 /// The policies of both modes are the same but for what RBAC adds.
-/// only: make siege
+/// in make test: 2 seeds
 #[tokio::test(flavor = "multi_thread")]
 async fn x2_nor_where_velero_is_for_tenants_alone() -> Result<()> {
-    if std::env::var_os("SEEDS").is_none() {
-        return Ok(());
-    }
-    besiege(Mode::Dedicated).await
+    besiege(Mode::Dedicated, SLICE_OF_DEDICATED).await
+}
+
+#[test]
+fn only_a_restore_that_velero_exits_over_is_left_to_nacre() {
+    assert!(ended_by_nacre(false, "Finalizing") && ended_by_nacre(false, "FinalizingPartiallyFailed"));
+    assert!(!ended_by_nacre(true, "Finalizing") && !ended_by_nacre(true, "InProgress"));
+    assert!(!ended_by_nacre(false, "InProgress") && !ended_by_nacre(false, ""));
 }
 
 /// The planted weakness: without the fence the same seeds break in.
