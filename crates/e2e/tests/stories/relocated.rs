@@ -74,6 +74,14 @@ async fn looked(client: &kube::Client, namespace: &str, location: &str, since: T
     .await
 }
 
+async fn neither_imports(client: &kube::Client, location: &str) -> Result<()> {
+    for namespace in [VELERO, TENANTS] {
+        let found = velero_kind(client, namespace, "BackupStorageLocation").get(location).await?;
+        assert_eq!(found.data["spec"]["backupSyncPeriod"], "0s", "{namespace}");
+    }
+    Ok(())
+}
+
 /// What a tenant plants in its bucket while nothing fences either Velero: a backup that administrators' tools would take
 /// for one of a schedule, and one that looks like the tenant's own.
 fn plant(contents: &Path) -> Result<[String; 2]> {
@@ -149,10 +157,7 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     let location = shop.location_is("a reference", "own", |_| true).await?.velero_backup_storage_location;
     let location = location.and_then(|velero| velero.name).context("a name")?;
     ensure!(done["stoppedImporting"] == json!([location]), "{done}");
-    for namespace in [VELERO, TENANTS] {
-        let found = velero_kind(&client, namespace, "BackupStorageLocation").get(&location).await?;
-        assert_eq!(found.data["spec"]["backupSyncPeriod"], "0s", "{namespace}");
-    }
+    neither_imports(&client, &location).await?;
     let (planted_at, [scheduled, control]) = (Timestamp::now(), plant(&contents)?);
     let uid = backups.get(&platform).await?.uid().context("a uid")?;
     let volumes = velero_kind(&client, TENANTS, "PodVolumeBackup");

@@ -60,8 +60,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use serde_json::Value;
 
-pub(crate) use marks::RESERVED_MARKS;
 pub use recorder::Recorder;
+pub(crate) use reserved::RESERVED_MARKS;
 pub(crate) use restored::TOKENS;
 pub use review::{ReviewResult, ReviewedObject, review};
 

@@ -56,11 +56,11 @@ pub(crate) fn binds_velero(binding: &Found, roles: &[Found], namespace: &str) ->
 }
 
 fn is_more_than_everybody_has(role: &str, roles: &[Found]) -> bool {
-    let role = roles.iter().find(|one| one.name() == role);
-    let rules = role.map(|role| serde_json::from_value::<Vec<PolicyRule>>(role.body["rules"].clone()));
+    let found = roles.iter().find(|one| one.name() == role);
+    let given = found.map(|found| serde_json::from_value::<Vec<PolicyRule>>(found.body["rules"].clone()));
     // A role that does not exist gives nothing.
-    let rules = rules.and_then(Result::ok).unwrap_or_default();
-    rules.iter().any(|rule| MORE_THAN_EVERYBODY.iter().any(|request| reach(rule, request).is_some()))
+    let given = given.and_then(Result::ok).unwrap_or_default();
+    given.iter().any(|rule| MORE_THAN_EVERYBODY.iter().any(|request| reach(rule, request).is_some()))
 }
 
 #[cfg(test)]
@@ -76,14 +76,14 @@ mod tests {
             kind,
             body: json!({"metadata": {"name": name}, "rules": rules}),
         };
-        let rule = |group: &str, resource: &str, verb: &str| json!([{"apiGroups": [group], "resources": [resource], "verbs": [verb]}]);
+        let gives = |group: &str, resource: &str, verb: &str| json!([{"apiGroups": [group], "resources": [resource], "verbs": [verb]}]);
         let roles = [
-            object(Kind::ClusterRole, "cluster-admin", rule("*", "*", "*")),
-            object(Kind::ClusterRole, "reader", rule("", "secrets", "get")),
+            object(Kind::ClusterRole, "cluster-admin", gives("*", "*", "*")),
+            object(Kind::ClusterRole, "reader", gives("", "secrets", "get")),
             object(
                 Kind::ClusterRole,
                 "system:basic-user",
-                rule("authorization.k8s.io", "selfsubjectaccessreviews", "create"),
+                gives("authorization.k8s.io", "selfsubjectaccessreviews", "create"),
             ),
             object(Kind::ClusterRole, "none", Value::Null),
         ];

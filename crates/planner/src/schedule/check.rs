@@ -164,9 +164,9 @@ fn over_midnight(cron: &Cron, from: Timestamp, least: Duration) -> Option<Durati
     let date = |at: Timestamp| at.to_zoned(zone.clone()).date();
     let mut day = date(cron.next(from)?);
     let (first, end) = (first_from(day)?, day.tomorrow().ok()?.to_zoned(zone.clone()).ok()?.timestamp());
-    let last = cron.latest(first - second, end - second)?;
-    let short = SignedDuration::from_hours(24) - last.duration_since(first);
-    if short.unsigned_abs() + clocks_change(zone, first, last) >= least {
+    let latest = cron.latest(first - second, end - second)?;
+    let short = SignedDuration::from_hours(24) - latest.duration_since(first);
+    if short.unsigned_abs() + clocks_change(zone, first, latest) >= least {
         return None;
     }
     for _ in 0..DAYS_AHEAD {

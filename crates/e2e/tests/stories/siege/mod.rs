@@ -315,7 +315,7 @@ async fn besiege(mode: Mode, slice: std::ops::Range<u64>) -> Result<()> {
     let start = Instant::now();
     let mut done = 0;
     let mut found = Vec::new();
-    for seed in asked.unwrap_or(slice.clone()) {
+    for seed in asked.unwrap_or_else(|| slice.clone()) {
         let mut broken = siege.round(seed).await.with_context(|| format!("seed {seed}"))?;
         if long && seed % 50 == 49 {
             broken.extend(siege.import(seed - 49..seed).await?);
