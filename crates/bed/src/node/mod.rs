@@ -150,6 +150,12 @@ impl Node {
         Ok(Audit { log, access: &self.access, forward: Some(self.forward.address()) })
     }
 
+    /// Installs another Velero with these flags, and waits until it can make a backup with volumes.
+    pub async fn another_velero(&self, namespace: &str, flags: &[&str]) -> Result<()> {
+        velero::install_another(self, namespace, flags).await?;
+        velero::ready(&self.client().await?, namespace).await
+    }
+
     /// A client in `system:masters`, for this process. It belongs to the async runtime it is made in.
     pub async fn client(&self) -> Result<Client> {
         self.forwarded(self.access.config(&self.kubeconfig(), crate::USER_AGENT).await?)

@@ -86,7 +86,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
         storage(&client, &path),
         velero::install(&node),
     )?;
-    velero::ready(&client).await?;
+    velero::ready(&client, velero::NAMESPACE).await?;
     Ok(node)
 }
 

@@ -34,6 +34,16 @@ pub(crate) fn store(binaries: &Binaries, folder: &Path) -> Result<Program> {
 
 /// Installs Velero as its own installer does.
 pub(crate) async fn install(node: &Node) -> Result<()> {
+    install_with(node, &[]).await
+}
+
+/// Installs another Velero in a namespace of its own, with its own backups below that name in the bucket.
+pub(crate) async fn install_another(node: &Node, namespace: &str, flags: &[&str]) -> Result<()> {
+    let own = ["--namespace", namespace, "--prefix", namespace, "--wait"];
+    install_with(node, &[&own, flags].concat()).await
+}
+
+async fn install_with(node: &Node, more: &[&str]) -> Result<()> {
     let credentials = node.folder().join("credentials");
     fs::write(&credentials, root_credentials())?;
     let credentials = format!("--secret-file={}", credentials.display());
@@ -48,19 +58,19 @@ pub(crate) async fn install(node: &Node) -> Result<()> {
         ["cpu-request", "cpu-limit", "mem-request", "mem-limit"].map(|what| format!("--{pod}-{what}=0"))
     });
     let resources: Vec<String> = resources.collect();
-    args.extend(resources.iter().map(String::as_str));
+    args.extend(resources.iter().map(String::as_str).chain(more.iter().copied()));
     node.velero(&args).await?.ok()?;
     Ok(())
 }
 
-/// Waits until Velero can make a backup with volumes.
-pub(crate) async fn ready(client: &Client) -> Result<()> {
-    let agents = Api::<DaemonSet>::namespaced(client.clone(), NAMESPACE);
+/// Waits until the Velero in a namespace can make a backup with volumes.
+pub(crate) async fn ready(client: &Client, namespace: &str) -> Result<()> {
+    let agents = Api::<DaemonSet>::namespaced(client.clone(), namespace);
     let agent = wait_until("Velero's node agent to be ready", PATIENCE, agents, "node-agent", |agents| {
         let status = agents?.status.as_ref()?;
         (status.number_ready > 0).then_some(())
     });
-    let locations = api(client, NAMESPACE, "BackupStorageLocation");
+    let locations = api(client, namespace, "BackupStorageLocation");
     let location =
         wait_until("the default location to be available", PATIENCE, locations, "default", |location| {
             (location?.data["status"]["phase"] == "Available").then_some(())

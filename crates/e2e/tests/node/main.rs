@@ -23,6 +23,7 @@ mod interrupted;
 mod other_installs;
 mod overwritten;
 mod own_bucket;
+mod relocated;
 mod replaced;
 mod roundtrip;
 mod saved_by_default;
