@@ -166,7 +166,7 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
         ("/restores/hostile", true),
         ("/restores/over", true),
         ("/restore", true),
-        ("/restore/over", true),
+        ("/restore/over", false),
         ("/restore/hostile", false),
         ("/replace/over", false),
         ("/replace/hostile", false),
