@@ -15,7 +15,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::forged::{genuine_backup, tenant_storage};
+use crate::forged::{POLICY, genuine_backup, tenant_storage};
 use crate::imported::{plant_next_to, shaped};
 
 const TENANTS: &str = "velero-tenants";
@@ -74,6 +74,18 @@ async fn looked(client: &kube::Client, namespace: &str, location: &str, since: T
     .await
 }
 
+/// Has Velero import from the tenant's location, whatever it says of its version and when. Returns what Velero calls it.
+async fn imported_from(cluster: &TestCluster, shop: &Tenant<'_>) -> Result<String> {
+    cluster.set_policy(&POLICY.replace("requireApproval", "import: \"on\", requireApproval")).await?;
+    let location = shop.location_is("a reference", "own", |_| true).await?.velero_backup_storage_location;
+    let name = location.and_then(|velero| velero.name).context("a name")?;
+    let locations = velero_kind(&cluster.bed.client().await?, VELERO, "BackupStorageLocation");
+    let imports =
+        |found: Option<&DynamicObject>| (found?.data["spec"]["backupSyncPeriod"] != "0s").then_some(());
+    wait_until("Velero to import from it", TIMEOUT, locations, &name, imports).await?;
+    Ok(name)
+}
+
 async fn neither_imports(client: &kube::Client, location: &str) -> Result<()> {
     for namespace in [VELERO, TENANTS] {
         let found = velero_kind(client, namespace, "BackupStorageLocation").get(location).await?;
@@ -124,6 +136,7 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     assert_eq!(shop.backup_ends("platform").await?, "Completed");
     let platform = shop.backup_starts("platform").await?;
     tenant_storage(&cluster, &shop).await?;
+    let location = imported_from(&cluster, &shop).await?;
     let (own, contents) = genuine_backup(&cluster, &shop).await?;
     let edited = edited_after_approval(&cluster, &shop).await?;
     drop(old);
@@ -154,8 +167,6 @@ async fn backups_move_to_a_velero_that_is_tenants_alone_and_are_restored_there()
     moved.sort_unstable();
     ensure!(done["backups"] == json!(moved), "{done}");
     ensure!(done["stays"][0]["what"] == "backup/running", "{done}");
-    let location = shop.location_is("a reference", "own", |_| true).await?.velero_backup_storage_location;
-    let location = location.and_then(|velero| velero.name).context("a name")?;
     ensure!(done["stoppedImporting"] == json!([location]), "{done}");
     neither_imports(&client, &location).await?;
     let (planted_at, [scheduled, control]) = (Timestamp::now(), plant(&contents)?);
