@@ -21,8 +21,8 @@ async fn a_volume_comes_back_through_the_velero_that_its_backup_was_moved_to() -
 
     // As the help of `relocate` says.
     node.another_velero(TENANTS, &["--disable-informer-cache"]).await?;
-    let stop = ["scale", "deployment", "non-admin-controller", "-n", VELERO, "--replicas=0"];
-    node.kubectl(&stop).await?.ok()?;
+    let scale_down = ["scale", "deployment", "non-admin-controller", "-n", VELERO, "--replicas=0"];
+    node.kubectl(&scale_down).await?.ok()?;
     cluster.nacre_pods_ready(0).await?;
     cluster.cli(&["relocate", "--from", VELERO, "--to", TENANTS, "--yes"]).await?.with_code(0)?;
     let locations = ["delete", "backupstoragelocations.velero.io", "-n", VELERO, "-l"];
