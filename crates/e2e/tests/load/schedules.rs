@@ -52,7 +52,8 @@ pub(crate) async fn idle(many: usize, watched: Duration) -> Result<()> {
     // A day that is not today, whenever this runs.
     let day = (Timestamp::now() + SignedDuration::from_hours(200 * 24)).strftime("0 3 %-d %-m *").to_string();
     make(&test_cluster, many, &day).await?;
-    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
+    // Its records are written some seconds after the start, and many schedules may be there sooner than that.
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(6)).await?;
     let mut meter = Meter::start(&test_cluster, &nacre).await?;
     sleep(watched).await;
     let cost = meter.cost().await?;
