@@ -30,19 +30,19 @@ pub(super) fn foreign(seen: &Observed, policies: Option<&Policies>) -> Option<Fi
     // Where the policy hands out links, nacre reads nothing.
     let has_links =
         policies.is_some_and(|policies| policies.base().downloads.platform_storage != Downloads::None);
-    let (mut names, mut all) = (Vec::new(), Lacking::default());
+    let (mut names, mut all) = (Vec::new(), MissingParts::default());
     for (wanted, found) in &seen.installed {
         let Reading::Found(found) = found else { continue };
         if wanted.kind != Kind::CustomResourceDefinition || is_ours(found) || !may_be_others(wanted) {
             continue;
         }
-        let mut lacking = Lacking::of(wanted, found);
+        let mut missing = MissingParts::of(wanted, found);
         if has_links {
-            lacking.fields.retain(|field| ![OBJECTS, LOG].contains(&field.as_str()));
+            missing.fields.retain(|field| ![OBJECTS, LOG].contains(&field.as_str()));
         }
-        if !lacking.is_empty() {
+        if !missing.is_empty() {
             names.push(wanted.name().split('.').next().unwrap_or_default().to_owned());
-            all.add(lacking);
+            all.add(missing);
         }
     }
     if names.is_empty() {
@@ -68,25 +68,25 @@ pub(super) fn foreign(seen: &Observed, policies: Option<&Policies>) -> Option<Fi
 
 /// What a CRD lacks of nacre's own.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lacking {
+pub(super) struct MissingParts {
     /// Fields by their path, and values of a field: `status.phase=New`. Below a field that is missing nothing is listed.
     fields: BTreeSet<String>,
     /// Columns of `kubectl get`.
     columns: BTreeSet<String>,
 }
 
-impl Lacking {
+impl MissingParts {
     pub(super) fn of(wanted: &Object, found: &Object) -> Self {
         let (wanted, found) = (version(wanted), version(found));
         let schema = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
-        let mut lacking = Self::default();
-        compare("", &schema(&wanted), &schema(&found), &mut lacking.fields);
+        let mut missing = Self::default();
+        compare("", &schema(&wanted), &schema(&found), &mut missing.fields);
         let columns = |version: &Value| -> BTreeSet<String> {
             let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
             columns.filter_map(|column| column["name"].as_str()).map(str::to_owned).collect()
         };
-        lacking.columns = &columns(&wanted) - &columns(&found);
-        lacking
+        missing.columns = &columns(&wanted) - &columns(&found);
+        missing
     }
 
     fn add(&mut self, other: Self) {

@@ -3,7 +3,7 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use super::crds::Lacking;
+use super::crds::MissingParts;
 use super::oadp_tests::oadp;
 use super::tests::{examine, healthy, policy};
 use super::*;
@@ -134,12 +134,12 @@ fn no_field_is_missing_silently() {
             let (parent, name) = place.rsplit_once('/').unwrap();
             let mut found = crd.clone();
             forget(found.body.pointer_mut(parent).unwrap(), name);
-            let words = Lacking::of(crd, &found).words();
+            let words = MissingParts::of(crd, &found).words();
             let known = words.starts_with("tenants do not see ");
             assert!(known || words.ends_with(name), "{place}: {words:?}");
             count += 1;
         }
-        assert_eq!(Lacking::of(crd, crd), Lacking::default());
+        assert_eq!(MissingParts::of(crd, crd), MissingParts::default());
     }
     assert!(count > 300, "{count}");
 }
