@@ -264,23 +264,21 @@ fn look_again(seen: &Observed) -> Duration {
 /// Velero has the location and the administrators do not approve it any more. That needs no credential: a tenant may
 /// have removed the Secret, and nacre may be unable to read it.
 fn withdrawn(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
-    let request = seen.request.as_ref().filter(|request| request.unreadable.is_none())?;
+    let request = seen.readable_request()?;
     if (seen.storage.is_none() && seen.copy.is_none()) || seen.request_is_odd() {
         return None;
     }
-    match decision(&request.object, policy) {
+    match decision(request, policy) {
         ApprovalDecision::Approve => None,
         ApprovalDecision::Pending => Some(LocationDecision::Pending),
-        ApprovalDecision::Reject => {
-            Some(LocationDecision::Rejected(review::rejection_reason(&request.object)))
-        }
+        ApprovalDecision::Reject => Some(LocationDecision::Rejected(review::rejection_reason(request))),
     }
 }
 
 /// An administrator's decision that needs no policy to be understood: what Velero has goes, whatever else is unknown.
 fn rejected_without_policy(seen: &Observed) -> bool {
-    let request = seen.request.as_ref().filter(|request| request.unreadable.is_none());
-    request.is_some_and(|request| request.object.spec.approval_decision == Some(ApprovalDecision::Reject))
+    let request = seen.readable_request();
+    request.is_some_and(|request| request.spec.approval_decision == Some(ApprovalDecision::Reject))
 }
 
 /// The approval in effect: an administrator's decision, or that none is needed. A recorded rejection stays in effect

@@ -110,7 +110,7 @@ pub(super) fn request(seen: &Observed, policy: &Policy) -> Object {
 /// Takes back an approval of a request in which nothing is written down yet. In a plan of its own: were it written down
 /// in the same one, the next decision would take whatever is approved meanwhile for an approval of it.
 pub(super) fn take_back_early_approval(seen: &Observed, policy: &Policy) -> Option<Action> {
-    let request = &seen.request.as_ref().filter(|request| request.unreadable.is_none())?.object;
+    let request = seen.readable_request()?;
     let approved = request.spec.approval_decision == Some(ApprovalDecision::Approve);
     let pending = ApprovalDecision::Pending;
     (approved && decision(request, policy) == pending).then(|| {
@@ -122,10 +122,7 @@ pub(super) fn take_back_early_approval(seen: &Observed, policy: &Policy) -> Opti
 /// Keeps the request in step: approved where nobody needs to, and marked so; its phase what the decision implies, and
 /// what was asked for written down once, when it may be.
 pub(super) fn request_writes(seen: &Observed, policy: &Policy, may_be_recorded: bool) -> Vec<Action> {
-    let Some(request) = seen.request.as_ref().filter(|request| request.unreadable.is_none()) else {
-        return Vec::new();
-    };
-    let request = &request.object;
+    let Some(request) = seen.readable_request() else { return Vec::new() };
     let kind = Kind::NonAdminBackupStorageLocationRequest;
     let decision = decision(request, policy);
     let said = request.spec.approval_decision;

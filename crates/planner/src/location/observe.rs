@@ -159,6 +159,12 @@ impl Observed {
         self.meta().namespace.as_deref().unwrap_or_default()
     }
 
+    /// The request for approval, if there is one that can be read.
+    pub(super) fn readable_request(&self) -> Option<&NonAdminBackupStorageLocationRequest> {
+        let found = self.request.as_ref().filter(|found| found.unreadable.is_none())?;
+        Some(&*found.object)
+    }
+
     /// The spec as it was when it was asked for.
     pub(super) fn requested(&self) -> Option<&BackupStorageLocationSpec> {
         review::recorded(&self.request.as_ref()?.object).map(|asked| &asked.requested_spec)
