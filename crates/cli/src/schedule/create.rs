@@ -8,6 +8,7 @@ use kube::{api::PostParams, core::ObjectMeta};
 use planner::{Policy, schedule};
 
 use crate::{
+    allowed,
     backup::{Template, in_one_line},
     connect::Session,
     list::qualified,
@@ -98,7 +99,7 @@ enum Rule {
 
 pub(super) async fn run(session: &Session, args: &Create) -> Result<Outcome> {
     let schedule = args.schedule(&session.namespace)?;
-    check(&schedule)?;
+    check(&schedule, session).await?;
     let name = qualified::<NonAdminSchedule>(&args.name);
     let api = session.api::<NonAdminSchedule>();
     if let Some(mode) = args.dry_run {
@@ -134,18 +135,26 @@ struct Flags {
 }
 
 /// A schedule as these flags describe it, if some policy can allow it.
-pub(crate) fn prepared(session: &Session, name: &str, flags: &[String]) -> Result<NonAdminSchedule> {
+pub(crate) async fn prepared(session: &Session, name: &str, flags: &[String]) -> Result<NonAdminSchedule> {
     let arguments = flags.iter().map(String::as_str).chain(["--", name]);
     let flags = Flags::try_parse_from(arguments).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
     let made = flags.create.schedule(&session.namespace)?;
-    check(&made).map(|()| made)
+    check(&made, session).await.map(|()| made)
 }
 
-/// What no policy can allow need not be sent.
-fn check(made: &NonAdminSchedule) -> Result<()> {
+/// What no policy can allow need not be sent. The uid of the namespace decides when an `H` is due: if the person may not
+/// read the namespace, the API server alone can tell.
+async fn check(made: &NonAdminSchedule, session: &Session) -> Result<()> {
+    if !made.spec.schedule.contains('H') {
+        return check_for(made, "");
+    }
+    allowed::namespace(session).await.metadata.uid.map_or(Ok(()), |uid| check_for(made, &uid))
+}
+
+fn check_for(made: &NonAdminSchedule, namespace_uid: &str) -> Result<()> {
     let (policy, now) = (Policy::default(), Timestamp::now());
     let refused = |refusal| anyhow!("this schedule would be refused: {refusal}");
-    let times = schedule::times(made, "", &policy, now).map_err(refused)?;
+    let times = schedule::times(made, namespace_uid, &policy, now).map_err(refused)?;
     match schedule::check(made, &times, "", &policy, now) {
         Some(refusal) => bail!(refused(refusal)),
         None => Ok(()),
@@ -205,8 +214,21 @@ mod tests {
     }
 
     fn made(arguments: &[&str]) -> Result<NonAdminSchedule> {
+        made_for("", arguments)
+    }
+
+    fn made_for(namespace_uid: &str, arguments: &[&str]) -> Result<NonAdminSchedule> {
         let made = Program::parse_from([&["create"], arguments].concat()).create.schedule("shop")?;
-        check(&made).map(|()| made)
+        check_for(&made, namespace_uid).map(|()| made)
+    }
+
+    #[test]
+    fn a_month_that_nacre_chooses_is_that_of_the_namespace() {
+        let all: Vec<bool> = ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
+            .iter()
+            .map(|uid| made_for(uid, &["yearly", "--schedule", "0 0 31 H *"]).is_ok())
+            .collect();
+        assert!(all.contains(&true) && all.contains(&false), "months with and without a 31st: {all:?}");
     }
 
     #[test]

@@ -290,7 +290,7 @@ pub(in crate::console) async fn create(
         (name, &flags),
     );
     let sent = async {
-        let wanted = schedule::prepared(&session, name, &flags)?;
+        let wanted = schedule::prepared(&session, name, &flags).await?;
         if !new.is_check() {
             return create_once(&session, wanted, None).await;
         }
