@@ -186,12 +186,12 @@ async fn may(session: &Session, attributes: &Attributes) -> kube::Result<bool> {
 }
 
 fn show(session: &Session, requester: &Requester, access: &Access, abilities: Abilities) -> Result<Outcome> {
-    let Abilities { not_backed_up, not_restored, may_run_commands, lacking } = abilities;
+    let Abilities { not_backed_up, not_restored, may_run_commands, denied } = abilities;
     let answered = Answered {
         user: requester.user.clone(),
         groups: requester.groups.clone(),
         namespace: session.namespace.clone(),
-        commands: create_role(access, &lacking),
+        commands: create_role(access, &denied),
         not_backed_up,
         not_restored,
         may_run_commands,

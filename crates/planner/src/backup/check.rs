@@ -65,7 +65,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let verdict = requester::of_backup(&seen.access, asked, &filled(asked, policy), policy);
     match verdict {
         Verdict::Permitted(left_out) if nothing_left(asked, &left_out, seen) => {
-            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.denied))
         }
         verdict => verdict,
     }

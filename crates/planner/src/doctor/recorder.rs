@@ -25,7 +25,7 @@ pub(super) fn examine(seen: &Observed, found: &Object) -> Finding {
     if webhooks.is_empty() || !fits {
         return AREA.problem(
             format!("{name} has no caBundle that fits: the API server does not call nacre, and nobody records who asks"),
-            "nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks",
+            "nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have",
         );
     }
     if !installed::same(&webhook::recorder(&seen.namespace), found) {
@@ -55,7 +55,7 @@ pub(super) fn extra(seen: &Observed, policies: Option<&Policies>) -> Option<Find
                 named(&listed),
                 named(&wanted)
             ),
-            "nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks",
+            "nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have",
         ));
     }
     (!listed.is_empty()).then(|| {

@@ -488,7 +488,7 @@ fn who_asks_is_recorded_by_the_api_server_or_by_the_webhook() {
     insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"authority")), strict), @"Admission Note: nacre's webhook records who asks, while nacre runs (Kubernetes 1.36 and later do it by themselves)");
     insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"another")), strict), @r"
     Admission Problem: MutatingWebhookConfiguration nacre-requester has no caBundle that fits: the API server does not call nacre, and nobody records who asks
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
     let mut changed = recorder(b"authority");
     changed.body["webhooks"][0]["rules"] = json!([]);
@@ -521,15 +521,15 @@ fn the_extra_fields_of_users_that_are_recorded_are_those_of_the_policy() {
     insta::assert_snapshot!(found("example.com/team, b", Reading::Found("b,example.com/team")), @"Admission Note: of extra fields of users b, example.com/team are recorded: everybody who may read a request can read them");
     insta::assert_snapshot!(found("example.com/team", Reading::Found("b")), @r"
     Admission Problem: ConfigMap nacre-requester differs: of extra fields of users b are recorded, and the policy's requester.extra lists example.com/team
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
     insta::assert_snapshot!(found("example.com/team", Reading::Absent), @r"
     Admission Problem: ConfigMap nacre-requester is missing: of extra fields of users none are recorded, and the policy's requester.extra lists example.com/team
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
     insta::assert_snapshot!(found("", Reading::Found("b")), @r"
     Admission Problem: ConfigMap nacre-requester differs: of extra fields of users b are recorded, and the policy's requester.extra lists none
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
     insta::assert_snapshot!(found("", Reading::Forbidden), @"Admission NotChecked: ConfigMap nacre-requester: you may not get configmaps in velero");
     assert_eq!(
@@ -550,7 +550,7 @@ fn the_api_server_can_ask_nacre() {
     };
     insta::assert_snapshot!(certificate(b"another", Validity::Valid), @r"
     Admission Problem: the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
     insta::assert_snapshot!(certificate(b"authority", Validity::Invalid), @r"
     Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask; without its Secret nacre makes another at once
@@ -566,7 +566,7 @@ fn the_api_server_can_ask_nacre() {
     Admission Warning: ValidatingWebhookConfiguration nacre has failurePolicy Fail: nobody can make a request while nacre is down
       -> set webhooks[0].failurePolicy to Ignore; the controllers check everything again
     Admission Problem: ValidatingWebhookConfiguration nacre has no caBundle: the API server cannot verify nacre, and does not call it
-      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have
     ");
 }
 

@@ -39,7 +39,7 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     if bundles.is_empty() || bundles.iter().any(|bundle| bundle.is_empty()) {
         findings.push(AREA.problem(
             format!("{name} has no caBundle: the API server cannot verify nacre, and does not call it"),
-            "nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks",
+            "nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have",
         ));
         return findings;
     }
@@ -56,7 +56,7 @@ fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
     match &seen.certificate {
         Reading::Found(known) if bundles.iter().any(|bundle| *bundle != known.bundle) => AREA.problem(
             "the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask",
-            "nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks",
+            "nacre writes it as soon as it is leader; if it runs, /readyz names the permission it does not have",
         ),
         Reading::Found(known) => match known.validity {
             Validity::Valid if program::is_down(seen) => AREA.warning(
@@ -77,7 +77,7 @@ fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
         },
         _ => AREA.problem(
             format!("the webhook has no certificate: there is no Secret {SECRET} in {}", seen.namespace),
-            "nacre makes it as soon as it is leader; if it runs, /readyz names the right it lacks",
+            "nacre makes it as soon as it is leader; if it runs, /readyz names the permission it does not have",
         ),
     }
 }

@@ -17,7 +17,7 @@ pub struct Abilities {
     /// Whether their hooks may run commands in pods.
     pub may_run_commands: bool,
     /// The permissions that are missing.
-    pub lacking: Vec<Attributes>,
+    pub denied: Vec<Attributes>,
 }
 
 /// What somebody could back up and bring back, or what has to be asked first.
@@ -39,12 +39,12 @@ pub fn abilities(access: &Access, policy: &Policy) -> Result<Abilities, Vec<Ask>
         return Err(permits.asks);
     }
     let named = |needed: &BTreeMap<String, BTreeSet<Attributes>>| {
-        without(needed, &permits.lacking).into_iter().map(str::to_owned).collect()
+        without(needed, &permits.denied).into_iter().map(str::to_owned).collect()
     };
     Ok(Abilities {
         not_backed_up: named(&read),
         not_restored: named(&write),
-        may_run_commands: !permits.lacking.contains(&exec()),
-        lacking: permits.lacking,
+        may_run_commands: !permits.denied.contains(&exec()),
+        denied: permits.denied,
     })
 }

@@ -99,7 +99,7 @@ pub(crate) struct Permits {
     /// What has to be asked first.
     pub(crate) asks: Vec<Ask>,
     /// What is not permitted.
-    pub(crate) lacking: Vec<Attributes>,
+    pub(crate) denied: Vec<Attributes>,
 }
 
 impl Access {
@@ -151,7 +151,7 @@ impl Access {
     /// Which of these are permitted. The wildcard is asked first: it answers all of them at once.
     pub(crate) fn check(&self, needed: &BTreeSet<Attributes>) -> Permits {
         let Identity::Known(requester) = &self.identity else {
-            return Permits { asks: Vec::new(), lacking: needed.iter().cloned().collect() };
+            return Permits { asks: Vec::new(), denied: needed.iter().cloned().collect() };
         };
         let ask = |attributes: &Attributes| {
             Ask::Review(Review {
@@ -163,7 +163,7 @@ impl Access {
         if needed.len() > 1 {
             let everything = Attributes::everything();
             match self.allowed(&everything) {
-                None => return Permits { asks: vec![ask(&everything)], lacking: Vec::new() },
+                None => return Permits { asks: vec![ask(&everything)], denied: Vec::new() },
                 Some(true) => return Permits::default(),
                 Some(false) => {}
             }
@@ -172,7 +172,7 @@ impl Access {
         for attributes in needed {
             match self.allowed(attributes) {
                 Some(true) => {}
-                Some(false) => permits.lacking.push(attributes.clone()),
+                Some(false) => permits.denied.push(attributes.clone()),
                 None => permits.asks.push(ask(attributes)),
             }
         }

@@ -76,7 +76,7 @@ pub(crate) fn contents(access: &Access, spec: &BackupSpec, policy: &Policy) -> V
         kinds.iter().map(|(name, kind)| (name.clone(), to_read(kind))).collect();
     match conclude(access, &policy.requester, &needed, None) {
         Verdict::Permitted(left_out) if !left_out.withheld().is_empty() => {
-            Verdict::Refused(message::refusal(access, "spec.target.kind", &left_out.lacking))
+            Verdict::Refused(message::refusal(access, "spec.target.kind", &left_out.denied))
         }
         verdict => verdict,
     }

@@ -62,10 +62,10 @@ fn commands(access: &Access, wish: Wish<'_>, policy: &Policy, left_out: &LeftOut
         let served = served.filter(|one| in_backup.contains(&one.name())).cloned().collect();
         let narrowed = Access { served: Some(served), ..access.clone() };
         if let Verdict::Permitted(left_out) = of_restore(&narrowed, asked, spec, policy, trusted) {
-            return create_role(access, &left_out.lacking);
+            return create_role(access, &left_out.denied);
         }
     }
-    create_role(access, &left_out.lacking)
+    create_role(access, &left_out.denied)
 }
 
 #[cfg(test)]

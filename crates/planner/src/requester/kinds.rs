@@ -86,11 +86,11 @@ pub(super) fn to_restore(kind: &Served, updates: bool, roles_are_free: bool) -> 
     needed
 }
 
-/// The kinds for which something is lacking, as group-resources.
+/// The kinds for which something is denied, as group-resources.
 pub(super) fn without<'a>(
     needed: &'a BTreeMap<String, BTreeSet<Attributes>>,
-    lacking: &[Attributes],
+    denied: &[Attributes],
 ) -> Vec<&'a str> {
-    let lacks = |wanted: &BTreeSet<Attributes>| lacking.iter().any(|one| wanted.contains(one));
-    needed.iter().filter(|(_, wanted)| lacks(wanted)).map(|(name, _)| name.as_str()).collect()
+    let is_denied = |wanted: &BTreeSet<Attributes>| denied.iter().any(|one| wanted.contains(one));
+    needed.iter().filter(|(_, wanted)| is_denied(wanted)).map(|(name, _)| name.as_str()).collect()
 }

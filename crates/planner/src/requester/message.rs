@@ -39,13 +39,13 @@ fn some<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
 }
 
 /// Refuses for permissions that are missing.
-pub(crate) fn refusal(access: &Access, field: &str, lacking: &[Attributes]) -> Refusal {
+pub(crate) fn refusal(access: &Access, field: &str, denied: &[Attributes]) -> Refusal {
     let user = access.identity.user().unwrap_or("whoever asked");
-    let verbs: BTreeSet<&str> = lacking.iter().map(|one| one.verb).collect();
+    let verbs: BTreeSet<&str> = denied.iter().map(|one| one.verb).collect();
     let verbs: Vec<_> = verbs.into_iter().collect();
-    let names: BTreeSet<String> = lacking.iter().map(named).collect();
+    let names: BTreeSet<String> = denied.iter().map(named).collect();
     let names = some(names.iter().map(String::as_str));
-    let lines = create_role(access, lacking).join(" && ");
+    let lines = create_role(access, denied).join(" && ");
     let message = format!(
         "{user:?} may not {} {names} in this namespace; an administrator can permit it: {lines}",
         verbs.join(" and "),
@@ -63,15 +63,15 @@ pub(super) fn outdated(policy: &RequesterPolicy) -> Refusal {
 }
 
 /// The commands by which an administrator would permit this.
-pub fn create_role(access: &Access, lacking: &[Attributes]) -> Vec<String> {
+pub fn create_role(access: &Access, denied: &[Attributes]) -> Vec<String> {
     let Some(user) = access.identity.user() else { return Vec::new() };
-    permission_lines(user, &access.namespace, lacking)
+    permission_lines(user, &access.namespace, denied)
 }
 
 /// The same for a user in a namespace: one role for each set of verbs, and its binding.
-pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> Vec<String> {
+pub fn permission_lines(user: &str, namespace: &str, denied: &[Attributes]) -> Vec<String> {
     let mut verbs_of: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
-    for one in lacking {
+    for one in denied {
         let resource = named(&Attributes { name: String::new(), ..one.clone() });
         verbs_of.entry((resource, one.name.clone())).or_default().insert(one.verb);
     }
@@ -122,7 +122,7 @@ pub(crate) fn warnings(access: &Access, left_out: &LeftOut) -> Vec<String> {
     let mut warnings =
         vec![format!("{user:?} does not have the permissions for all of it; this {what}: {names}")];
     // One line, ready to be typed: a warning each would hide what was said first.
-    let lines = create_role(access, &left_out.lacking);
+    let lines = create_role(access, &left_out.denied);
     if !lines.is_empty() {
         warnings.push(format!("an administrator can permit it: {}", lines.join(" && ")));
     }
@@ -198,10 +198,7 @@ mod tests {
         let left_out = LeftOut {
             resources: vec![format!("roles.{roles}"), "secrets".to_owned()],
             enforced: true,
-            lacking: vec![
-                Attributes::on("escalate", roles, "roles"),
-                Attributes::on("create", "", "secrets"),
-            ],
+            denied: vec![Attributes::on("escalate", roles, "roles"), Attributes::on("create", "", "secrets")],
             unrecorded: false,
         };
         let [left_out, remedy] = warnings(&access, &left_out).try_into().unwrap();

@@ -28,7 +28,7 @@ pub(crate) struct LeftOut {
     /// Whether it is really left out; otherwise the policy only warns.
     pub(crate) enforced: bool,
     /// The permissions that are missing.
-    pub(crate) lacking: Vec<Attributes>,
+    pub(crate) denied: Vec<Attributes>,
     /// Whether nobody recorded who asked, and the policy warns of that.
     pub(crate) unrecorded: bool,
 }
@@ -72,18 +72,18 @@ pub(super) fn conclude(
     if !permits.asks.is_empty() {
         return Verdict::Ask(permits.asks);
     }
-    let lacking = permits.lacking;
-    let mut resources: Vec<String> = without(needed, &lacking).into_iter().map(str::to_owned).collect();
-    if let Some((field, attributes)) = essential.filter(|(_, attributes)| lacking.contains(attributes)) {
+    let denied = permits.denied;
+    let mut resources: Vec<String> = without(needed, &denied).into_iter().map(str::to_owned).collect();
+    if let Some((field, attributes)) = essential.filter(|(_, attributes)| denied.contains(attributes)) {
         if enforced {
             return Verdict::Refused(message::refusal(access, field, &[attributes]));
         }
         resources.push(message::named(&attributes));
     }
     if enforced && policy.not_permitted == NotPermitted::Refuse && !resources.is_empty() {
-        return Verdict::Refused(message::refusal(access, "spec", &lacking));
+        return Verdict::Refused(message::refusal(access, "spec", &denied));
     }
-    Verdict::Permitted(LeftOut { resources, enforced, lacking, unrecorded: false })
+    Verdict::Permitted(LeftOut { resources, enforced, denied, unrecorded: false })
 }
 
 /// Refuses a record that cannot be gone by.

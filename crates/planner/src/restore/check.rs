@@ -88,7 +88,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let wanted = generate::spec(seen, policy, &[]);
     match requester::of_restore(&seen.access, asked, &wanted, policy, seen.trusted()) {
         Verdict::Permitted(left_out) if nothing_left(seen, policy, &left_out) => {
-            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.denied))
         }
         verdict => verdict,
     }
