@@ -274,7 +274,9 @@ pub(super) fn fill(effective: &mut BackupSpec, policy: &Policy, seen: &Observed)
         facts.claims.iter().flatten().map(|claim| choice.method(claim)).collect();
     let any = |method: VolumeMethod| methods.contains(&method);
     let snapshots = any(VolumeMethod::Snapshot) || any(VolumeMethod::MovedSnapshot);
-    let with_policy = uses_policy(seen) && (snapshots || any(VolumeMethod::FileByFile));
+    // Velero looks for claims when it begins, which may be minutes later: it finds those that nacre does not know yet.
+    let claims_may_come = methods.is_empty() && choice.chosen.is_none() && facts.node_agent_runs;
+    let with_policy = uses_policy(seen) && (snapshots || any(VolumeMethod::FileByFile) || claims_may_come);
     if with_policy {
         effective.resource_policy = Some(config_map::reference(VOLUME_POLICY));
     }

@@ -1,7 +1,7 @@
 //! The conditions of a location: of each decision, and of each rejected write.
 
 use api::condition::{self, Finding};
-use api::{Kind, Phase};
+use api::{ApprovalDecision, Kind, Phase};
 
 use super::decide::LocationDecision;
 use super::status::EDITED;
@@ -50,14 +50,9 @@ pub(super) fn of(
             let reported = ConditionUpdate::new(condition::SPEC_UPDATE_APPROVED, false, reason, EDITED);
             (Phase::BackingOff, vec![reported])
         }
-        LocationDecision::Pending => {
-            let message = "an administrator has to approve the location";
-            (Phase::New, approval(false, condition::BSL_SPEC_APPROVAL_PENDING, message))
-        }
+        LocationDecision::Pending => (Phase::New, vec![valid(), decided(ApprovalDecision::Pending, None)]),
         LocationDecision::Rejected(reason) => {
-            let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            let message = format!("an administrator has rejected the location{why}");
-            (Phase::BackingOff, approval(false, condition::BSL_SPEC_REJECTED, &message))
+            (Phase::BackingOff, vec![valid(), decided(ApprovalDecision::Reject, reason.as_deref())])
         }
         LocationDecision::RequestUnreadable => {
             let message = "what the administrators decided cannot be understood; ask them";
@@ -69,7 +64,7 @@ pub(super) fn of(
             (Phase::BackingOff, approval(false, condition::BSL_SPEC_UPDATE_REJECTED, message))
         }
         LocationDecision::Approved(_) => {
-            (Phase::Created, approval(true, condition::BSL_SPEC_APPROVED, "the location may be used"))
+            (Phase::Created, vec![valid(), decided(ApprovalDecision::Approve, None)])
         }
     };
     let Some(failed) = failed else { return Some((phase, reported)) };
@@ -85,6 +80,25 @@ fn valid() -> ConditionUpdate {
 
 fn refused(message: String) -> ConditionUpdate {
     ConditionUpdate::new(condition::ACCEPTED, false, condition::BSL_SPEC_VALIDATION, message)
+}
+
+/// What the administrators decided, perhaps with a reason.
+pub(super) fn decided(decision: ApprovalDecision, why: Option<&str>) -> ConditionUpdate {
+    let (is, reason, message) = match decision {
+        ApprovalDecision::Approve => {
+            (true, condition::BSL_SPEC_APPROVED, "the location may be used".to_owned())
+        }
+        ApprovalDecision::Pending => {
+            let message = "an administrator has to approve the location".to_owned();
+            (false, condition::BSL_SPEC_APPROVAL_PENDING, message)
+        }
+        ApprovalDecision::Reject => {
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let message = format!("an administrator has rejected the location{why}");
+            (false, condition::BSL_SPEC_REJECTED, message)
+        }
+    };
+    ConditionUpdate::new(condition::CLUSTER_ADMIN_APPROVED, is, reason, message)
 }
 
 fn approval(is: bool, reason: &'static str, message: &str) -> Vec<ConditionUpdate> {

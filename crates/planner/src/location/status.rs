@@ -4,10 +4,10 @@ use api::condition::{self, Finding};
 use api::velero::BackupStorageLocationStatus;
 use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
 
-use super::conditions::{self, ConditionUpdate as Failed};
+use super::conditions::{self, ConditionUpdate};
 use super::credentials::Credential;
-use super::decide::LocationDecision;
-use super::{Observed, generate, times};
+use super::decide::{LocationDecision, decision};
+use super::{Observed, generate, review, times};
 use crate::policy::Import;
 use crate::request::Request;
 use crate::{Action, Event, Plan, Policy, velero_status};
@@ -21,7 +21,7 @@ pub(super) fn report(
     seen: &Observed,
     policy: &Policy,
     verdict: &LocationDecision,
-    failed: Option<&Failed>,
+    failed: Option<&ConditionUpdate>,
     plan: Plan,
 ) -> Plan {
     let Some((phase, findings)) = conditions::of(verdict, failed) else { return plan };
@@ -29,6 +29,11 @@ pub(super) fn report(
     status.phase = Some(phase);
     for finding in findings {
         condition::set(&mut status.conditions, finding.as_finding(), seen.meta().generation, seen.now);
+    }
+    if failed.is_none()
+        && let Some(decided) = decided_before(seen, policy, verdict, &status)
+    {
+        condition::set(&mut status.conditions, decided.as_finding(), seen.meta().generation, seen.now);
     }
     if !matches!(verdict, LocationDecision::Edited) {
         condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
@@ -55,11 +60,28 @@ pub(super) fn report(
     write(seen, &status, plan)
 }
 
+/// What the administrators decided, where something else is wrong as well: what the status says of it may be from before.
+fn decided_before(
+    seen: &Observed,
+    policy: &Policy,
+    verdict: &LocationDecision,
+    status: &NonAdminBackupStorageLocationStatus,
+) -> Option<ConditionUpdate> {
+    let elsewhere = matches!(
+        verdict,
+        LocationDecision::Refused(_) | LocationDecision::NotPermitted(_) | LocationDecision::Grace(..)
+    );
+    condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED).filter(|_| elsewhere)?;
+    let request = seen.readable_request().filter(|_| !seen.request_is_odd())?;
+    let reason = review::rejection_reason(request);
+    Some(conditions::decided(decision(request, policy), reason.as_deref()))
+}
+
 /// Says no more of objects that Velero has not got, but for what failed.
 fn forget(
     secret: bool,
     location: bool,
-    failed: Option<&Failed>,
+    failed: Option<&ConditionUpdate>,
     status: &mut NonAdminBackupStorageLocationStatus,
 ) {
     for (type_, gone) in [(condition::SECRET_SYNCED, secret), (condition::LOCATION_SYNCED, location)] {

@@ -281,11 +281,27 @@ impl State {
             let made = velero.meta().creation_timestamp.as_ref().map(|time| time.0);
             let since = velero.started().or(made);
             let request = is_trusted.then(|| self.request_of(kind, velero.meta())).flatten();
+            // After a restart nacre knows only by the object itself that Velero was given the request.
+            if after.is_none()
+                && let Some(given) = request.clone().filter(|key| self.is_undecided(key))
+            {
+                self.turns_mut(kind).note_given(given);
+            }
             let job = Job { uid, request, tag, is_trusted, progress, worked, since };
             self.turns_mut(kind).note_job(&name, Some(job));
         }
         if after.is_none() {
             self.turns_mut(kind).note_job(&name, None);
+        }
+    }
+
+    /// Whether a request shows neither that Velero was given it nor why it is not.
+    fn is_undecided(&self, key: &Key) -> bool {
+        let (namespace, name) = (&key.namespace, &key.name);
+        if key.kind == Kind::NonAdminBackup {
+            self.get::<NonAdminBackup>(namespace, name).is_some_and(|request| backup_is_undecided(&request))
+        } else {
+            self.get::<NonAdminRestore>(namespace, name).is_some_and(|request| restore_is_undecided(&request))
         }
     }
 

@@ -371,6 +371,11 @@ impl Turns {
         self.given.contains(key)
     }
 
+    /// Velero was given a request that does not show it, and its Velero object is gone.
+    pub fn note_given(&mut self, key: Key) {
+        self.given.insert(key);
+    }
+
     /// A request shows that Velero was given it, or is gone.
     pub fn note_shown(&mut self, key: &Key) {
         self.given.remove(key);

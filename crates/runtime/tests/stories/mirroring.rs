@@ -75,6 +75,7 @@ fn what_ends_badly_is_told_in_veleros_words() {
 #[test]
 fn ten_ticks_are_ten_writes_to_one_request_among_many() {
     let mut world = World::with(&["shop", "office"]);
+    world.stop_recording(); // Which of the twenty go first depends on which nacre hears of first.
     for at in 0..20 {
         world.apply(nab(&format!("{}/b{at:02}", if at % 2 == 0 { "shop" } else { "office" })));
     }

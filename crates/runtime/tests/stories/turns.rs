@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::world::World;
 use crate::world::manifests::{imported, nab, nab_with, nar, object, origin};
+use crate::world::replay::Spared;
 
 /// Velero's names for what it has of a kind, in the order in which it got them.
 fn handed_over(world: &World) -> Vec<String> {
@@ -29,6 +30,8 @@ fn finish(world: &mut World, request: &str) {
 }
 
 fn ask(world: &mut World, requests: &[&str]) {
+    // Whoever has a write rejected is passed by the next one.
+    world.spare(Spared::Rejections);
     for place in requests {
         world.apply(nab(place));
         world.settle();
@@ -165,6 +168,19 @@ fn velero_is_not_given_a_request_again_that_never_showed_that_it_was() {
     world.settle();
     ask(&mut world, &["shop/c"]);
     assert_eq!(handed_over(&world), ["shop-a", "shop-b", "shop-c", "shop-c"]);
+}
+
+/// nacre ended before the request showed that Velero was given it.
+#[test]
+fn velero_is_not_given_a_request_again_after_a_restart() {
+    let mut world = turn_of_c_comes();
+    world.restart();
+    let name = world.velero_name("nab shop/c");
+    world.delete(&format!("backup {name}"));
+    world.settle();
+    world.pass(Duration::from_mins(1));
+    assert_eq!(handed_over(&world), ["shop-a", "shop-b", "shop-c"]);
+    assert!(world.condition("nab shop/c", "Accepted").contains("is not made again"), "{}", world.trace());
 }
 
 #[test]

@@ -56,19 +56,31 @@ fn claims_are_saved_file_by_file_where_a_node_agent_runs() {
     assert_eq!((data.as_object().unwrap().len(), data["policy.yaml"] == "version: v1"), (1, false));
 }
 
-/// What Velero gets is what it always got.
+/// Velero looks for claims when it begins, and nacre may hear of them after the request.
 #[test]
-fn without_claims_nothing_changes() {
+fn a_claim_that_nacre_does_not_know_yet_is_saved_too() {
     let mut world = World::with(&["shop", "office"]);
     world.apply(node_agent(1));
     world.apply(claim("office/data"));
     world.apply(nab("shop/daily"));
     insta::assert_snapshot!(world.trace(), @r"
+    create ConfigMap velero/nacre-volumes
     hold NonAdminBackup shop/daily
     create Backup velero/shop-daily-<1>
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
     event Normal BackupScheduled: Velero was given the backup as shop-daily-<1>
     ");
+    assert_eq!(given(&world), json!([true, "nacre-volumes"]));
+    world.apply(claim("shop/data"));
+    assert_eq!(given(&world), json!([true, "nacre-volumes"]));
+}
+
+/// What Velero gets is what it always got.
+#[test]
+fn without_claims_and_without_a_node_agent_nothing_changes() {
+    let mut world = World::with(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
     assert_eq!(given(&world), json!([null, null]));
     assert!(!world.has(POLICY));
 }

@@ -57,12 +57,27 @@ pub(super) enum Op {
     May(String, BTreeSet<String>),
     MindStorage,
     SeeNamespaces(bool),
+    Spare(Spared),
     Collect,
     Rest,
     RestFor(Duration),
 }
 
+/// Faults that rightly lead to another end of a story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spared {
+    /// A write that the API server rejects: whoever is next in the queue passes then.
+    Rejections,
+    /// A crash: nacre does not remember since when the node agent is gone.
+    Crashes,
+}
+
 impl World {
+    /// These faults are left out of the replays of this story; all others are not.
+    pub(crate) fn spare(&mut self, spared: Spared) {
+        self.note(|| Op::Spare(spared));
+    }
+
     /// Begins a recording.
     pub(super) fn recording(&mut self) {
         self.recording.0 = crate::RECORDED.then(Vec::new);
@@ -148,6 +163,7 @@ fn number(name: &str) -> Option<u64> {
 struct Player {
     split: Split,
     seed: u64,
+    spared: Vec<Spared>,
     /// What happened, where somebody wants to know.
     reported: Option<Vec<String>>,
 }
@@ -155,7 +171,12 @@ struct Player {
 impl Player {
     fn new(seed: u64, tell: bool) -> Self {
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Self { split: Split::new(World::empty(), None), seed, reported: tell.then(Vec::new) }
+        Self {
+            split: Split::new(World::empty(), None),
+            seed,
+            spared: Vec::new(),
+            reported: tell.then(Vec::new),
+        }
     }
 
     fn log(&mut self, what: impl FnOnce() -> String) {
@@ -202,6 +223,7 @@ impl Player {
                 self.split.read_policy();
             }
             Op::May(user, given) => _ = self.split.real.permissions.insert(user, given),
+            Op::Spare(spared) => self.spared.push(spared),
             Op::MindStorage => {
                 self.split.mind_storage();
             }
@@ -274,15 +296,27 @@ impl Player {
 
     /// Velero objects that nacre did not create are delivered before requests refer to them. A Backup that was not
     /// delivered yet is taken for one that is gone, and a location likewise: which of two watches is faster decides.
-    /// They are old when requests for them come, so this order is kept.
+    /// They are old when requests for them come, so this order is kept. So is what a backup's volumes are saved by.
     fn deliver_imported(&mut self) {
-        for key in self.split.news() {
-            let new = !self.split.has_observed(&key);
-            if key.kind == Kind::BackupStorageLocation
-                || (new && matches!(key.kind, Kind::Backup | Kind::Restore))
-            {
-                self.split.deliver(&key);
+        let news = self.split.news();
+        let version = |key: &Key| {
+            let stored = self.split.real.objects.get(key)?;
+            stored.json["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok()
+        };
+        let is_new = |key: &&Key| !self.split.has_observed(key);
+        let requests = news.iter().filter(|key| key.kind == Kind::NonAdminBackup).filter(is_new);
+        let youngest_request = requests.filter_map(version).max();
+        let is_due = |key: &&Key| match key.kind {
+            Kind::BackupStorageLocation => true,
+            Kind::Backup | Kind::Restore | Kind::PersistentVolume => is_new(key),
+            Kind::DaemonSet | Kind::PersistentVolumeClaim => {
+                version(key).zip(youngest_request).is_some_and(|(fact, request)| fact < request)
             }
+            _ => false,
+        };
+        let due: Vec<Key> = news.iter().filter(is_due).cloned().collect();
+        for key in due {
+            self.split.deliver(&key);
         }
     }
 
@@ -294,7 +328,13 @@ impl Player {
         *faults -= 1;
         let wrong =
             [Some(Fate::Lost), Some(Fate::Unanswered), Some(Fate::Contested), Some(Fate::Failed), None];
-        wrong[self.below(wrong.len())]
+        let fate = wrong[self.below(wrong.len())];
+        let is_spared = match fate {
+            Some(Fate::Contested | Fate::Failed) => self.spared.contains(&Spared::Rejections),
+            None => self.spared.contains(&Spared::Crashes),
+            Some(Fate::Arrives | Fate::Lost | Fate::Unanswered) => false,
+        };
+        if is_spared { Some(Fate::Lost) } else { fate }
     }
 
     /// Whether all is as it is without faults.

@@ -4,6 +4,8 @@ use api::{Phase, condition, labels};
 use serde_json::json;
 
 use super::{Play, merge};
+use crate::Action;
+use crate::view::Credential;
 
 #[test]
 fn an_administrator_is_asked_approves_rejects_and_revokes() {
@@ -34,6 +36,26 @@ fn an_administrator_is_asked_approves_rejects_and_revokes() {
             assert_eq!(play.says(condition::SECRET_SYNCED) + &play.says(condition::LOCATION_SYNCED), "");
         }
     }
+}
+
+/// nacre may end between the removal and the status that reports it, and finds another mistake when it is back.
+#[test]
+fn a_rejection_is_reported_although_the_secret_is_missing_too() {
+    let mut play = Play::new(true);
+    play.settle();
+    play.admin_says("approve");
+    play.settle();
+    play.admin_says("reject");
+    play.seen.credential = Credential::Missing(jiff::Timestamp::UNIX_EPOCH);
+    let removals: Vec<_> =
+        play.pass().actions.into_iter().filter(|action| matches!(action, Action::Delete(_))).collect();
+    assert_eq!(removals.len(), 2);
+    for removal in &removals {
+        play.act(removal);
+    }
+    play.settle();
+    assert!(play.says(condition::ACCEPTED).starts_with("False/"), "{}", play.message(condition::ACCEPTED));
+    assert_eq!(play.says(condition::CLUSTER_ADMIN_APPROVED), "False/BslSpecRejected");
 }
 
 #[test]

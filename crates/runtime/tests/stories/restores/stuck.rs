@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::world::World;
 use crate::world::manifests::{nab, nar};
+use crate::world::replay::Spared;
 
 const RESTORE: &str = "shop-again-p-<r1>";
 const OTHER: &str = "office-thei-p-<r2>";
@@ -146,10 +147,14 @@ fn what_velero_does_not_cancel_is_ended() {
 #[test]
 fn without_a_node_agent_nacre_ends_it_at_once() {
     let mut world = restoring();
+    // After a crash nacre does not remember since when it is gone.
+    world.spare(Spared::Crashes);
     world.delete("DaemonSet node-agent");
     world.delete("Pod shop/db");
     world.pass(Duration::from_mins(2));
     assert_eq!(volume(&world, RESTORE)["status"]["phase"], "Canceled");
+    // The request shows it when nacre looks again.
+    world.pass(Duration::from_mins(1));
 }
 
 /// Velero waits for it until the end of the day, and everybody else waits for Velero.
@@ -162,6 +167,8 @@ fn volumes_that_no_node_agent_will_ever_take_are_given_up() {
     world.velero_saves("shop-late-<3>", "shop", "");
     world.settle();
     world.pass(Duration::from_mins(50));
+    // After a crash nacre does not remember since when it is gone.
+    world.spare(Spared::Crashes);
     world.delete("DaemonSet node-agent");
     world.settle();
     assert_snapshot!(world.condition("nar shop/again", "DataRestored"), @r#"Unknown/StillRunning: claim "data" waits: Velero's node agent does not run, ask your administrators"#);
@@ -175,6 +182,8 @@ fn volumes_that_no_node_agent_will_ever_take_are_given_up() {
         assert_eq!(ended["status"]["phase"], "Canceled", "{ended}");
         assert_eq!(ended["status"]["message"], "cancelled by nacre: no node agent has run for 30m");
     }
+    // The requests show it when nacre looks again.
+    world.pass(Duration::from_mins(1));
     world.velero_ends("shop-late-<3>", "PartiallyFailed", json!({"errors": 1}));
     world.settle();
     assert_snapshot!(world.condition("nab shop/late", "DataProtected"), @r#"False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: cancelled by nacre: no node agent has run for 30m. What to do: look at the log of the backup (kubectl nacre backup logs), then create a new backup"#);
@@ -183,6 +192,8 @@ fn volumes_that_no_node_agent_will_ever_take_are_given_up() {
 #[test]
 fn a_node_agent_that_comes_back_takes_what_waits_for_it() {
     let mut world = restoring();
+    // After a crash nacre does not remember since when it is gone.
+    world.spare(Spared::Crashes);
     world.delete("DaemonSet node-agent");
     world.pass(Duration::from_mins(29));
     world.node_agent_runs();
