@@ -157,7 +157,7 @@ MUTANTS_VENV = $${CARGO_TARGET_DIR:-target}/mutants/venv
 mutants: ## Change planner and runtime in every small way and see which change no test notices (minutes; FILES="PATH..." only there; installs its tools first)
 	@cargo install --quiet --locked cargo-mutants
 	@python3 -m venv $(MUTANTS_VENV) && $(MUTANTS_VENV)/bin/pip install --quiet tree-sitter tree-sitter-rust
-	@$(MUTANTS_VENV)/bin/python tools/mutants/run.py $(FILES)
+	@$(MUTANTS_VENV)/bin/python -B tools/mutants/run.py $(FILES)
 
 .PHONY: check lint
 check: lint ## Formatting, lints, each crate by itself, generated files

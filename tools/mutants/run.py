@@ -6,6 +6,7 @@ All changes are built into one program, each behind a switch. A first run shows 
 are run for it. The stories run without faults, since what only faults notice is noticed too late.
 """
 
+import collections
 import concurrent.futures
 import json
 import os
@@ -13,6 +14,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import switches
 import trial
@@ -21,8 +23,9 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 SCRATCH = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
 COPY = SCRATCH / "copy"
-PACKAGES = ["--package", "planner", "--package", "runtime"]
-TESTS = ["--lib", "--test", "stories", "--test", "specs", "--test", "policy", "--test", "downloads"]
+CONFIG = tomllib.loads((ROOT / ".cargo/mutants.toml").read_text())
+PACKAGES = [argument for package in CONFIG["test_package"] for argument in ("--package", package)]
+TESTS = CONFIG["additional_cargo_test_args"]
 
 
 def listed(paths):
@@ -48,7 +51,7 @@ def copy():
 
 def cargo(*arguments):
     """What cargo reports, as JSON."""
-    environment = {"CARGO_TARGET_DIR": str(SCRATCH / "target"), "RUSTFLAGS": "-Awarnings"}
+    environment = {"CARGO_TARGET_DIR": str(SCRATCH / "target"), "CARGO_INCREMENTAL": "0", "RUSTFLAGS": "-Awarnings"}
     command = ["cargo", *arguments, *PACKAGES, "--message-format=json"]
     done = subprocess.run(command, cwd=COPY, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -127,15 +130,18 @@ def main():
     programs = build.until_it_compiles()
     tests = trial.reached(programs, SCRATCH / "reached")
     tried = [number for number in changes if number not in build.rejected | build.in_constants]
-    outcomes = {}
+    outcomes = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for number, outcome in zip(tried, pool.map(lambda number: trial.outcome(number, changes[number], tests), tried)):
-            outcomes[number] = outcome
-            if outcome not in ("noticed", "timeout"):
+            outcomes[outcome] += 1
+            if outcome not in ("noticed", "endless"):
                 print(f"{outcome}: {changes[number]['name']}", flush=True)
-    count = list(outcomes.values()).count
-    print(f"{len(changes)} changes: {len(build.rejected)} do not compile, {len(build.in_constants)} in constants, {len(tried)} tried")
-    print(f"{count('noticed')} noticed, {count('timeout')} more because a test does not end, {count('not noticed') + count('not reached')} not noticed")
+    print(f"{len(changes)} changes")
+    print(f"{len(build.rejected)} do not compile")
+    print(f"{len(build.in_constants)} are in constants, where a switch is not possible")
+    print(f"{len(tried)} tried")
+    for outcome, number in sorted(outcomes.items()):
+        print(f"{number} {outcome}")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def outcome(number, change, tests):
             failed = first_failure(number, program, [test for test in chunk if test.program == program])
             if failed is not None:
                 good[failed] += 1
-                return "noticed" if failed else "timeout"
+                return "noticed" if failed else "endless"
     return "not noticed"
 
 
