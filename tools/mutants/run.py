@@ -72,7 +72,7 @@ class Build:
         files = {change["file"] for change in changes.values()}
         self.sources = {file: self.source(file) for file in files}
         self.rejected = set().union(*(source.without_place for source in self.sources.values()))
-        self.in_constants = set()
+        self.in_constants = set().union(*(source.in_constants for source in self.sources.values()))
         self.const = set()
 
     def source(self, file):
@@ -113,7 +113,7 @@ class Build:
                 continue
             text = (COPY / span["file_name"]).read_bytes()
             found = switches.changes_at(text, span["byte_start"], span["byte_end"])
-            if found and not (is_constant and "mutants::on" not in error["message"]):
+            if found and not (is_constant and b"mutants::on" not in text[span["byte_start"] : span["byte_end"]]):
                 (self.in_constants if is_constant else self.rejected).update(found)
                 return
         if is_constant:

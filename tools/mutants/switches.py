@@ -32,12 +32,16 @@ class Source:
         # By what is rewritten: where it is (outer first), its node, its changes.
         self.edits = {}
         self.without_place = set()
+        self.in_constants = set()
         self.const_functions = {}  # by name: the place of the word `const`
         for number, change in changes.items():
             span = offset(change["span"]["start"]), offset(change["span"]["end"])
             node = self.find(change["genre"], span)
             if node is None:
                 self.without_place.add(number)
+                continue
+            if is_in_constant(node):
+                self.in_constants.add(number)
                 continue
             rank = list(REWRITE).index(change["genre"])
             where = span if change["genre"] == "FnValue" else (node.start_byte, node.end_byte)
@@ -105,6 +109,14 @@ class Source:
 def catches_all(arm):
     """Whether this arm of a match takes whatever the others leave."""
     return arm.type == "match_arm" and re.fullmatch(rb"_|[a-z]\w*", arm.child_by_field_name("pattern").text)
+
+
+def is_in_constant(node):
+    while node is not None and node.type != "function_item":
+        if node.type in ("const_item", "static_item"):
+            return True
+        node = node.parent
+    return False
 
 
 def on(number):

@@ -138,6 +138,7 @@ mod tests {
             [5, 25, 50],
             "others ask meanwhile"
         );
+        assert_eq!(minutes(Estimate::after(work(120.0, 10.0), 0.5, at(0))), [150, 240, 375]);
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
         is(work, 50e3, 125e6 * 3.5);
         work.add_many(&spread, 8);
         is(work, 250e3, 125e6 * 27.5);
-        is(work.over(2.0), 125e3, 125e6 * 6.875);
+        is(work.over(4.0), 62.5e3, 125e6 * 27.5 / 16.0);
         is(work.and(work), 500e3, 125e6 * 55.0);
         is(Work::rest_of(&spread, 5e3), 20e3, 125e6);
         is(Work::rest_of(&spread, 47e3), 5590.0, 125e6);
@@ -207,10 +208,10 @@ mod tests {
     #[test]
     fn a_range_is_rounded_outwards() {
         let round = |times: [i64; 3]| {
-            let Estimate { about, earliest, latest } = Estimate::round(0, times);
+            let Estimate { about, earliest, latest } = Estimate::round(6000, times);
             [earliest, about, latest].map(Timestamp::as_second)
         };
-        assert_eq!(round([1201, 1350, 1499]), [1200, 1500, 1500]);
-        assert_eq!(round([1200, 1349, 1500]), [1200, 1200, 1500]);
+        assert_eq!(round([7201, 7350, 7499]), [7200, 7500, 7500]);
+        assert_eq!(round([7200, 7349, 7500]), [7200, 7200, 7500]);
     }
 }
