@@ -154,7 +154,7 @@ faults: tools build ## Run every story under a thousand fault seeds, hundreds on
 
 MUTANTS_VENV = $${CARGO_TARGET_DIR:-target}/mutants/venv
 .PHONY: mutants
-mutants: ## Change planner and runtime in every small way and see which change no test notices (minutes; FILES="PATH..." only there; installs its tools first)
+mutants: ## Change planner and runtime in every small way and see which change no test notices (all in one build; FILES="PATH..." tries only these; installs its tools first)
 	@cargo install --quiet --locked cargo-mutants
 	@python3 -m venv $(MUTANTS_VENV) && $(MUTANTS_VENV)/bin/pip install --quiet tree-sitter tree-sitter-rust
 	@$(MUTANTS_VENV)/bin/python -B tools/mutants/run.py $(FILES)
