@@ -152,10 +152,12 @@ faults: tools build ## Run every story under a thousand fault seeds, hundreds on
 	NACRE_SEEDS=200 cargo test --package e2e --test faults -- --nocapture
 	RUST_TEST_THREADS=2 cargo test --package e2e --test outages -- --nocapture
 
+MUTANTS_VENV = $${CARGO_TARGET_DIR:-target}/mutants/venv
 .PHONY: mutants
-mutants: ## Change planner and runtime in every small way and see which change no test notices (hours; installs its tool first)
+mutants: ## Change planner and runtime in every small way and see which change no test notices (all in one build; FILES="PATH..." tries only these; installs its tools first)
 	@cargo install --quiet --locked cargo-mutants
-	cargo mutants --package planner --package runtime --config .cargo/mutants.toml
+	@python3 -m venv $(MUTANTS_VENV) && $(MUTANTS_VENV)/bin/pip install --quiet tree-sitter tree-sitter-rust
+	@$(MUTANTS_VENV)/bin/python -B tools/mutants/run.py $(FILES)
 
 .PHONY: check lint
 check: lint ## Formatting, lints, each crate by itself, generated files

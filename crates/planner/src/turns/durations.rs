@@ -177,4 +177,30 @@ mod tests {
         assert_eq!(durations.expected_work(&shop), 10_000);
         assert_eq!(durations.last_free().map(Timestamp::as_second), Some(10));
     }
+
+    #[test]
+    fn one_or_two_jobs_say_little_about_how_much_they_vary() {
+        let (mut durations, shop) = (Durations::default(), Uid::from("shop"));
+        let varies = |durations: &Durations| durations.expected(Some(&shop)).variance.sqrt();
+        assert!((varies(&durations) - 30e3).abs() < 1.0);
+        for _ in 0..2 {
+            durations.note_work(Some(&shop), (10, 10_000), true);
+        }
+        assert!((varies(&durations) - 7071.0).abs() < 1.0);
+        durations.note_work(Some(&shop), (10, 10_000), true);
+        assert!(varies(&durations) < 1.0);
+    }
+
+    #[test]
+    fn beyond_so_many_namespaces_only_those_that_are_known_are_remembered() {
+        let mut durations = Durations::default();
+        let uid = |number: usize| Uid::from(number.to_string());
+        for number in 0..super::MOST {
+            durations.note_end(Some(&uid(number)), (1, 5000), false);
+        }
+        for number in [0, super::MOST] {
+            durations.note_end(Some(&uid(number)), (2, 9000), false);
+        }
+        assert_eq!([0, 1, super::MOST].map(|number| durations.charged(&uid(number))), [9000, 5000, 30_000]);
+    }
 }

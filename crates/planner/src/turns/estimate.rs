@@ -138,6 +138,7 @@ mod tests {
             [5, 25, 50],
             "others ask meanwhile"
         );
+        assert_eq!(minutes(Estimate::after(work(120.0, 10.0), 0.5, at(0))), [150, 240, 375]);
     }
 
     #[test]
@@ -157,6 +158,14 @@ mod tests {
         assert!(!shown.still_holds(&estimate([25, 31, 40]), at(0)), "it will be later");
         assert!(!shown.still_holds(&estimate([5, 9, 12]), at(0)), "it will be earlier");
         assert!(!shown.still_holds(&estimate([19, 20, 22]), at(0)), "it is known much better");
+        assert!(
+            estimate([10, 20, 40]).still_holds(&estimate([20, 25, 30]), at(0)),
+            "a third is not much better"
+        );
+        assert!(
+            estimate([20, 20, 21]).still_holds(&estimate([20, 20, 20]), at(0)),
+            "a minute is exact enough"
+        );
         assert!(shown.still_holds(&estimate([28, 30, 35]), at(30 * 60)));
         assert!(!shown.still_holds(&estimate([28, 30, 35]), at(30 * 60 + 1)), "it should have started");
     }
@@ -169,5 +178,40 @@ mod tests {
         }
         assert!((Work::rest_of(&spread, 20e3).mean - 40e3).abs() < 1.0);
         assert!((Work::rest_of(&spread, 7_200e3).mean - 3_600e3).abs() < 1.0, "an hour more after two");
+        assert!(Work::rest_of(&spread, 60e3).mean < 1.0, "as long as always");
+    }
+
+    #[test]
+    fn work_adds_up_and_so_does_what_is_not_known_of_it() {
+        let mut spread = Spread::default();
+        for millis in [10e3, 20e3, 30e3, 40e3] {
+            spread.note(millis);
+        }
+        let is = |work: Work, mean: f64, variance: f64| {
+            assert!((work.mean - mean).abs() < 1.0 && (work.variance - variance).abs() < 1e4, "{work:?}");
+        };
+        is(Work { mean: spread.mean, variance: spread.variance }, 25e3, 125e6);
+        let mut work = Work::default();
+        work.add(&spread, 0);
+        is(work, 25e3, 125e6 * 1.25);
+        work.add(&spread, 2);
+        is(work, 50e3, 125e6 * 3.5);
+        work.add_many(&spread, 8);
+        is(work, 250e3, 125e6 * 27.5);
+        is(work.over(4.0), 62.5e3, 125e6 * 27.5 / 16.0);
+        is(work.and(work), 500e3, 125e6 * 55.0);
+        is(Work::rest_of(&spread, 5e3), 20e3, 125e6);
+        is(Work::rest_of(&spread, 47e3), 5590.0, 125e6);
+        is(Work::rest_of(&spread, 48e3), 24e3, 576e6);
+    }
+
+    #[test]
+    fn a_range_is_rounded_outwards() {
+        let round = |times: [i64; 3]| {
+            let Estimate { about, earliest, latest } = Estimate::round(6000, times);
+            [earliest, about, latest].map(Timestamp::as_second)
+        };
+        assert_eq!(round([7201, 7350, 7499]), [7200, 7500, 7500]);
+        assert_eq!(round([7200, 7349, 7500]), [7200, 7200, 7500]);
     }
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Kind;
 use jiff::Timestamp;
 
-use super::{Capacity, Class, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter};
+use super::{CLASSES, Capacity, Class, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter};
 use crate::Key;
 
 mod properties;
@@ -688,4 +688,28 @@ enum Step {
 
 fn name(number: u8) -> String {
     format!("n{number}")
+}
+
+#[test]
+fn whoever_forges_tags_makes_no_end_of_priorities() {
+    let mut turns = Turns::default();
+    let job = |priority, is_trusted| Job {
+        uid: Some(Uid::from("shop")),
+        request: None,
+        tag: Some(Tag { priority, start: 1000, time: 1000, weight: 100, charged: 1000 }),
+        is_trusted,
+        progress: Progress::Running,
+        worked: None,
+        since: None,
+    };
+    for priority in 0..40 {
+        turns.note_job(&format!("forged-{priority}"), Some(job(priority, false)));
+    }
+    assert_eq!(turns.classes.len(), CLASSES);
+    turns.note_job("real", Some(job(50, true)));
+    assert_eq!(turns.classes.len(), CLASSES + 1);
+    let known = &turns.classes[&std::cmp::Reverse(3)];
+    let before = known.start(&Uid::from("office"));
+    turns.note_job("more", Some(Job { uid: Some(Uid::from("office")), ..job(3, false) }));
+    assert!(turns.classes[&std::cmp::Reverse(3)].start(&Uid::from("office")) > before, "this one was known");
 }

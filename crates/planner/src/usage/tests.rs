@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use api::Kind;
+use api::{Kind, NonAdminBackup, NonAdminRestore};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Chains, SavedVolume, Usage};
+use super::{Chains, Job, Ledger, Owner, SavedVolume, Span, Usage, of_requests};
 use crate::state::{Moment, RawObject, Update};
 use crate::{Action, State};
 
@@ -227,6 +227,87 @@ fn a_namespace_that_was_recreated_does_not_inherit_usage() {
     old["metadata"]["annotations"].as_object_mut().unwrap().remove("nacre.dev/origin-namespace-uid");
     put(&mut state, Kind::Backup, &old);
     assert_eq!(usage(&state).backups, 1);
+}
+
+#[test]
+fn one_more_backup_is_expected_to_be_as_large_as_those_that_are_over() {
+    let usage = Usage { finished_here: 2, unfinished_here: 1, bytes: 300, ..Usage::default() };
+    assert_eq!((usage.bytes_each(), usage.bytes_with(0), usage.bytes_with(2)), (150, 450, 750));
+    let first = Usage { finished_here: 0, ..usage };
+    assert_eq!((first.bytes_each(), first.bytes_with(2)), (0, 300));
+}
+
+#[test]
+fn a_namespace_of_which_nothing_is_left_has_no_account() {
+    let owner = || Owner { namespace: "shop".to_owned(), uid: None };
+    let job = |span: Option<Span>| Job {
+        owner: owner(),
+        is_backup: true,
+        here: true,
+        is_unfinished: span.is_none(),
+        span,
+    };
+    let noon = at(NOON).clock;
+    let new = job(None);
+    let worked = job(Some(Span { start: noon - jiff::SignedDuration::from_mins(1), end: Some(noon) }));
+    let mut ledger = Ledger::default();
+    ledger.shift(Kind::Backup, "b1", None, Some(&new));
+    assert_eq!(ledger.namespaces().collect::<Vec<_>>(), ["shop"]);
+    ledger.delete(Kind::Backup, "b1", &new, noon);
+    assert_eq!(ledger.namespaces().count(), 0);
+    ledger.shift(Kind::Backup, "b2", None, Some(&worked));
+    ledger.delete(Kind::Backup, "b2", &worked, noon);
+    assert_eq!(ledger.namespaces().count(), 1, "it worked today");
+    let tomorrow = noon + jiff::SignedDuration::from_hours(24);
+    ledger.shift(Kind::Backup, "b3", None, Some(&new));
+    ledger.delete(Kind::Backup, "b3", &new, tomorrow);
+    assert_eq!(ledger.namespaces().count(), 0);
+}
+
+/// A request that Velero has, which came at ten.
+fn request<K: serde::de::DeserializeOwned>(kind: &str, status: &Value, spec: &Value, claims: &[Value]) -> K {
+    serde_json::from_value(json!({
+        "metadata": {"name": status.to_string(), "namespace": "shop", "creationTimestamp": "2026-11-16T10:00:00Z"},
+        "spec": spec, "status": {kind: {"status": status}, "claims": claims}}))
+    .unwrap()
+}
+
+#[test]
+fn owners_see_what_they_use_in_their_own_requests() {
+    let at = |clock: &str| format!("2026-11-16T{clock}:00Z");
+    let over = |phase: &str, start: &str, end: &str| json!({"phase": phase, "startTimestamp": at(start), "completionTimestamp": at(end)});
+    let runs = |start: &str| json!({"phase": "InProgress", "startTimestamp": at(start)});
+    let (here, own) = (json!({"backupSpec": {}}), json!({"backupSpec": {"storageLocation": "bucket"}}));
+    let first = json!({"name": "data", "state": "Saved", "bytes": 90, "totalBytes": 100});
+    let second = json!({"name": "data", "state": "Saved", "bytes": 110, "newBytes": 10});
+    let failed = json!({"name": "logs", "state": "Failed", "totalBytes": 7000});
+    let backup = |status, spec, claims| request::<NonAdminBackup>("veleroBackup", &status, spec, claims);
+    let backups = [
+        backup(over("Completed", "10:00", "10:10"), &here, &[first.clone(), failed]),
+        backup(over("PartiallyFailed", "11:00", "11:01"), &here, &[second]),
+        backup(runs("11:55"), &here, &[]),
+        backup(over("Completed", "11:00", "11:02"), &own, &[first]),
+        backup(runs("11:50"), &own, &[]),
+        // It was imported: Velero worked on it before it was in this cluster.
+        backup(over("Completed", "09:00", "09:30"), &here, &[]),
+        // It has no end: Velero was restarted meanwhile.
+        backup(json!({"phase": "Failed", "startTimestamp": at("11:00")}), &here, &[]),
+        NonAdminBackup::default(),
+    ];
+    let restore =
+        |status| request::<NonAdminRestore>("veleroRestore", &status, &json!({"restoreSpec": {}}), &[]);
+    let restores = [restore(over("Completed", "11:00", "11:03")), restore(runs("11:59"))];
+    let usage = of_requests(&backups, &restores, NOON.parse().unwrap());
+    let minutes = 10 + 1 + 5 + 2 + 10 + 3 + 1;
+    let wanted = Usage {
+        backups: 7,
+        unfinished: 3,
+        unfinished_here: 1,
+        finished_here: 4,
+        bytes: 110,
+        work_seconds: minutes * 60,
+    };
+    assert_eq!(usage, wanted);
 }
 
 /// Backups and volumes, and a location that becomes an administrator's, a tenant's, or goes.
