@@ -101,6 +101,12 @@ impl NodeCluster {
     pub async fn install(&self) -> Result<String> {
         let args = ["install", "--image", &self.image, "--wait", "--timeout", "4m"];
         let printed = self.cli(&args).await?.ok()?;
+        self.webhook_answers().await?;
+        Ok(printed)
+    }
+
+    /// Waits until the API server asks nacre's webhook through its Service. What is asked for is refused by nothing else.
+    pub async fn webhook_answers(&self) -> Result<()> {
         let probe = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": { "name": "probe" }, "spec": { "backupSpec": { "includeClusterResources": true } },
@@ -114,8 +120,7 @@ impl NodeCluster {
             ensure!(asked.stderr.contains("requests.nacre.dev"), "not refused by the webhook: {asked:?}");
             Ok(())
         })
-        .await?;
-        Ok(printed)
+        .await
     }
 
     /// Runs `kubectl nacre` as an administrator.
@@ -283,14 +288,17 @@ impl NodeCluster {
         .await
     }
 
-    /// The pod that is leader.
+    /// The pod that is leader; waits while nobody is.
     pub async fn leader(&self) -> Result<String> {
         let leases = Api::<Lease>::namespaced(self.site.client().await?, "kube-system");
-        let lease = leases.get("nacre").await?;
-        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
-        // It is "namespace/pod_random".
-        let pod = holder.rsplit_once('/').and_then(|(_, rest)| Some(rest.rsplit_once('_')?.0));
-        Ok(pod.with_context(|| format!("no pod in {holder:?}"))?.to_owned())
+        eventually("a leader", PATIENCE, async || {
+            let holder = leases.get("nacre").await?.spec.and_then(|spec| spec.holder_identity);
+            let holder = holder.unwrap_or_default();
+            // It is "namespace/pod_random".
+            let pod = holder.rsplit_once('/').and_then(|(_, rest)| Some(rest.rsplit_once('_')?.0));
+            anyhow::Ok(pod.with_context(|| format!("no pod in {holder:?}"))?.to_owned())
+        })
+        .await
     }
 }
 
