@@ -5,11 +5,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use bed::{eventually, send_signal, wait_until};
+use bed::{Output, eventually, send_signal, wait_until};
 use e2e::{NodeCluster, NodeTenant, VELERO};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, EvictParams, GroupVersionKind, ListParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, ResourceExt as _};
+use serde_json::json;
 
 use crate::arriving::{each_is_created_once, meanwhile};
 use crate::failover::leader_is_killed;
@@ -103,23 +104,32 @@ async fn comes_back(tenant: &NodeTenant<'_>, written: &str) -> Result<()> {
     Ok(())
 }
 
-/// As when the node is drained. Nobody knew of the disruption budget before: nothing was evicted yet.
+/// As when the node is drained. Nothing was evicted before, so the disruption budget allows one.
 async fn a_pod_is_evicted(cluster: &NodeCluster, number: usize) -> Result<()> {
     let leader = cluster.leader().await?;
     let others = cluster.nacre_pods_ready(number).await?.into_iter().filter(|pod| *pod != leader);
-    let pods = Api::<Pod>::namespaced(cluster.site.client().await?, VELERO);
-    pods.evict(&leader, &EvictParams::default()).await?;
+    evict(cluster, &leader).await?.ok()?;
     // The others stay until it is replaced.
     for other in others {
-        let refused = e2e::refusal(pods.evict(&other, &EvictParams::default()).await)?;
-        ensure!(refused.is_some_and(|why| why.contains("disruption budget")), "{other} was evicted too");
+        let refused = evict(cluster, &other).await?;
+        ensure!(!refused.success && refused.stderr.contains("disruption budget"), "{refused:#?}");
     }
     let ready = cluster.nacre_pods_ready(number).await?;
     ensure!(!ready.contains(&leader), "{leader} is still there: {ready:?}");
     Ok(())
 }
 
-/// A process that hangs answers no probe. A standby becomes leader, and kubelet starts the process anew.
+/// By kubectl, since the client of these stories asks again whenever it is refused for now.
+async fn evict(cluster: &NodeCluster, pod: &str) -> Result<Output> {
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": VELERO}});
+    let file = cluster.site.folder().join(format!("evict-{pod}.json"));
+    std::fs::write(&file, eviction.to_string())?;
+    let path = format!("/api/v1/namespaces/{VELERO}/pods/{pod}/eviction");
+    cluster.site.kubectl(&["create", "--raw", &path, "--filename", &file.display().to_string()]).await
+}
+
+/// A process that hangs answers no probe. A standby becomes leader, and kubelet restarts its container.
 async fn leader_hangs(cluster: &NodeCluster, number: usize) -> Result<()> {
     let tenant = cluster.tenant("hangs", "hana").await?;
     let leader = cluster.leader().await?;
