@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use api::NonAdminBackup;
 use api::velero::{Backup, Restore};
 use bed::{Node, Output, eventually, wait_until};
 use image::nacre;
@@ -191,7 +192,7 @@ impl NodeCluster {
     }
 
     /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, a Velero that is
-    /// cluster-admin, a node agent, no policy, no restrictions on Velero's namespace, and nothing in Velero's queue.
+    /// cluster-admin, a node agent, no policy, no restrictions on Velero's namespace, and nothing that waits, at nacre or at Velero.
     pub async fn tidy_up(&self) -> Result<()> {
         self.set_policy("").await?;
         self.node_agent(true).await?;
@@ -203,7 +204,20 @@ impl NodeCluster {
         self.unfence().await?;
         self.velero_as_installed().await?;
         self.nacre_pods_ready(2).await?;
+        self.delete_requests().await?;
         self.empty_velero_queue().await
+    }
+
+    /// Deletes the backups that stories asked for. Those that wait for their turn would be given to Velero during the
+    /// next stories: of a flood of 500, for half an hour. What Velero has made stays.
+    async fn delete_requests(&self) -> Result<()> {
+        let client = self.site.client().await?;
+        let of_stories = ListParams::default().labels(STORY);
+        for namespace in Api::<Namespace>::all(client.clone()).list(&of_stories).await?.items {
+            let requests = Api::<NonAdminBackup>::namespaced(client.clone(), &namespace.name_any());
+            requests.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        }
+        Ok(())
     }
 
     /// Gives Velero cluster-admin back, if a story took it away and ended half-way.
