@@ -31,6 +31,10 @@ const DATA: &str = "/data";
 const CHECKSUM: &str =
     "cd /data && find . -path ./.velero -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum";
 
+/// What a command in a pod prints last. kubectl also ends with code 0 when it has lost the connection
+/// (kubernetes/kubernetes#137404): then a file is half written, or a checksum is missing.
+const ENDED: &str = "command-ended";
+
 /// A tenant of a [`NodeCluster`].
 pub struct NodeTenant<'a> {
     /// The cluster.
@@ -169,7 +173,7 @@ impl<'a> NodeTenant<'a> {
                 self.kubectl(&["get", "pod", &pod]).await?.ok()
             })
             .await?;
-            self.shell_in(&pod, &random_bytes(bytes)).await?;
+            self.repeat_in(&pod, &random_bytes(bytes)).await?;
         }
         Ok(())
     }
@@ -211,12 +215,19 @@ impl<'a> NodeTenant<'a> {
     /// The same in a pod of this name, once it is Ready.
     pub async fn shell_in(&self, pod: &str, command: &str) -> Result<String> {
         self.pod_ready(pod).await?;
-        self.kubectl(&["exec", pod, "--container=main", "--", "sh", "-c", command]).await?.ok()
+        let command = format!("(\n{command}\n) && echo {ENDED}");
+        let exec = ["exec", pod, "--container=main", "--", "sh", "-c", &command];
+        up_to_its_end(&self.kubectl(&exec).await?.ok()?).map(str::to_owned)
+    }
+
+    /// The same for a command that may run twice: again, if the connection was lost.
+    async fn repeat_in(&self, pod: &str, command: &str) -> Result<String> {
+        bed::eventually("a command in a pod", PATIENCE, async || self.shell_in(pod, command).await).await
     }
 
     /// Replaces the data of an app by so many random bytes.
     pub async fn write_data(&self, app: &str, bytes: u64) -> Result<()> {
-        self.shell(app, &random_bytes(bytes)).await?;
+        self.repeat_in(&self.pod_of(app).await?, &random_bytes(bytes)).await?;
         Ok(())
     }
 
@@ -233,7 +244,7 @@ impl<'a> NodeTenant<'a> {
 
     /// The same for a pod of this name.
     pub async fn checksum_in(&self, pod: &str) -> Result<String> {
-        let printed = self.shell_in(pod, CHECKSUM).await?;
+        let printed = self.repeat_in(pod, CHECKSUM).await?;
         let checksum = printed.split_whitespace().next().unwrap_or_default();
         ensure!(checksum.len() == 64, "no checksum: {printed}");
         Ok(checksum.to_owned())
@@ -281,6 +292,13 @@ impl<'a> NodeTenant<'a> {
     }
 }
 
+/// What a command in a pod printed, if it came to its end.
+fn up_to_its_end(printed: &str) -> Result<&str> {
+    printed
+        .strip_suffix(&format!("{ENDED}\n"))
+        .with_context(|| format!("kubectl lost the connection, after {printed:?}"))
+}
+
 /// A shell command that replaces what is in the volume.
 fn random_bytes(bytes: u64) -> String {
     format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync")
@@ -314,4 +332,18 @@ pub fn pod_spec(claim: &str) -> Value {
         }],
         "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::up_to_its_end;
+
+    #[test]
+    fn what_a_lost_connection_cut_off_is_no_answer() {
+        assert_eq!(up_to_its_end("abc\ncommand-ended\n").unwrap(), "abc\n");
+        assert_eq!(up_to_its_end("command-ended\n").unwrap(), "");
+        for cut in ["", "abc\n", "abc\ncommand-en"] {
+            assert!(up_to_its_end(cut).is_err(), "{cut:?}");
+        }
+    }
 }
