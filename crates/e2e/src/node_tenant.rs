@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use api::velero::Backup;
 use api::{NonAdminBackup, Phase, labels};
 use bed::{Output, wait_until};
@@ -34,6 +34,8 @@ const CHECKSUM: &str =
 /// What a command in a pod prints last. kubectl also ends with code 0 when it has lost the connection
 /// (kubernetes/kubernetes#137404): then a file is half written, or a checksum is missing.
 const ENDED: &str = "command-ended";
+/// How often a command is tried whose connection is lost.
+const ATTEMPTS: usize = 5;
 
 /// A tenant of a [`NodeCluster`].
 pub struct NodeTenant<'a> {
@@ -214,15 +216,26 @@ impl<'a> NodeTenant<'a> {
 
     /// The same in a pod of this name, once it is Ready.
     pub async fn shell_in(&self, pod: &str, command: &str) -> Result<String> {
-        self.pod_ready(pod).await?;
-        let command = format!("(\n{command}\n) && echo {ENDED}");
-        let exec = ["exec", pod, "--container=main", "--", "sh", "-c", &command];
-        up_to_its_end(&self.kubectl(&exec).await?.ok()?).map(str::to_owned)
+        let printed = self.try_in(pod, command).await?;
+        printed.with_context(|| format!("kubectl lost the connection to {pod}: {command}"))
     }
 
     /// The same for a command that may run twice: again, if the connection was lost.
     async fn repeat_in(&self, pod: &str, command: &str) -> Result<String> {
-        bed::eventually("a command in a pod", PATIENCE, async || self.shell_in(pod, command).await).await
+        for _ in 0..ATTEMPTS {
+            if let Some(printed) = self.try_in(pod, command).await? {
+                return Ok(printed);
+            }
+        }
+        bail!("kubectl lost the connection to {pod} {ATTEMPTS} times: {command}")
+    }
+
+    /// What a command printed; nothing if the connection was lost.
+    async fn try_in(&self, pod: &str, command: &str) -> Result<Option<String>> {
+        self.pod_ready(pod).await?;
+        let command = format!("(\n{command}\n) && echo {ENDED}");
+        let exec = ["exec", pod, "--container=main", "--", "sh", "-c", &command];
+        Ok(up_to_its_end(&self.kubectl(&exec).await?.ok()?).map(str::to_owned))
     }
 
     /// Replaces the data of an app by so many random bytes.
@@ -293,10 +306,8 @@ impl<'a> NodeTenant<'a> {
 }
 
 /// What a command in a pod printed, if it came to its end.
-fn up_to_its_end(printed: &str) -> Result<&str> {
-    printed
-        .strip_suffix(&format!("{ENDED}\n"))
-        .with_context(|| format!("kubectl lost the connection, after {printed:?}"))
+fn up_to_its_end(printed: &str) -> Option<&str> {
+    printed.strip_suffix('\n')?.strip_suffix(ENDED)
 }
 
 /// A shell command that replaces what is in the volume.
@@ -340,10 +351,10 @@ mod tests {
 
     #[test]
     fn what_a_lost_connection_cut_off_is_no_answer() {
-        assert_eq!(up_to_its_end("abc\ncommand-ended\n").unwrap(), "abc\n");
-        assert_eq!(up_to_its_end("command-ended\n").unwrap(), "");
+        assert_eq!(up_to_its_end("abc\ncommand-ended\n"), Some("abc\n"));
+        assert_eq!(up_to_its_end("command-ended\n"), Some(""));
         for cut in ["", "abc\n", "abc\ncommand-en"] {
-            assert!(up_to_its_end(cut).is_err(), "{cut:?}");
+            assert_eq!(up_to_its_end(cut), None, "{cut:?}");
         }
     }
 }
