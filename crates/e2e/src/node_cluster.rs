@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use api::NonAdminBackup;
 use api::velero::{Backup, Restore};
 use bed::{Node, Output, eventually, wait_until};
 use image::nacre;
@@ -101,6 +102,12 @@ impl NodeCluster {
     pub async fn install(&self) -> Result<String> {
         let args = ["install", "--image", &self.image, "--wait", "--timeout", "4m"];
         let printed = self.cli(&args).await?.ok()?;
+        self.webhook_answers().await?;
+        Ok(printed)
+    }
+
+    /// Waits until the API server asks nacre's webhook through its Service. What is asked for is refused by nothing else.
+    pub async fn webhook_answers(&self) -> Result<()> {
         let probe = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": { "name": "probe" }, "spec": { "backupSpec": { "includeClusterResources": true } },
@@ -114,8 +121,7 @@ impl NodeCluster {
             ensure!(asked.stderr.contains("requests.nacre.dev"), "not refused by the webhook: {asked:?}");
             Ok(())
         })
-        .await?;
-        Ok(printed)
+        .await
     }
 
     /// Runs `kubectl nacre` as an administrator.
@@ -186,7 +192,7 @@ impl NodeCluster {
     }
 
     /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, a Velero that is
-    /// cluster-admin, a node agent, no policy, no restrictions on Velero's namespace, and nothing in Velero's queue.
+    /// cluster-admin, a node agent, no policy, no restrictions on Velero's namespace, and nothing that waits, at nacre or at Velero.
     pub async fn tidy_up(&self) -> Result<()> {
         self.set_policy("").await?;
         self.node_agent(true).await?;
@@ -198,7 +204,20 @@ impl NodeCluster {
         self.unfence().await?;
         self.velero_as_installed().await?;
         self.nacre_pods_ready(2).await?;
+        self.delete_requests().await?;
         self.empty_velero_queue().await
+    }
+
+    /// Deletes the backups that stories asked for. Those that wait for their turn would be given to Velero during the
+    /// next stories: of a flood of 500, for half an hour. What Velero has made stays.
+    async fn delete_requests(&self) -> Result<()> {
+        let client = self.site.client().await?;
+        let of_stories = ListParams::default().labels(STORY);
+        for namespace in Api::<Namespace>::all(client.clone()).list(&of_stories).await?.items {
+            let requests = Api::<NonAdminBackup>::namespaced(client.clone(), &namespace.name_any());
+            requests.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        }
+        Ok(())
     }
 
     /// Gives Velero cluster-admin back, if a story took it away and ended half-way.
@@ -283,14 +302,17 @@ impl NodeCluster {
         .await
     }
 
-    /// The pod that is leader.
+    /// The pod that is leader; waits while nobody is.
     pub async fn leader(&self) -> Result<String> {
         let leases = Api::<Lease>::namespaced(self.site.client().await?, "kube-system");
-        let lease = leases.get("nacre").await?;
-        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
-        // It is "namespace/pod_random".
-        let pod = holder.rsplit_once('/').and_then(|(_, rest)| Some(rest.rsplit_once('_')?.0));
-        Ok(pod.with_context(|| format!("no pod in {holder:?}"))?.to_owned())
+        eventually("a leader", PATIENCE, async || {
+            let holder = leases.get("nacre").await?.spec.and_then(|spec| spec.holder_identity);
+            let holder = holder.unwrap_or_default();
+            // It is "namespace/pod_random".
+            let pod = holder.rsplit_once('/').and_then(|(_, rest)| Some(rest.rsplit_once('_')?.0));
+            anyhow::Ok(pod.with_context(|| format!("no pod in {holder:?}"))?.to_owned())
+        })
+        .await
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use api::velero::Backup;
 use api::{NonAdminBackup, Phase, labels};
 use bed::{Output, wait_until};
@@ -30,6 +30,12 @@ const DATA: &str = "/data";
 /// Prints one line for all bytes and names below a folder, except what Velero leaves there after a restore.
 const CHECKSUM: &str =
     "cd /data && find . -path ./.velero -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum";
+
+/// What a command in a pod prints last. kubectl also ends with code 0 when it has lost the connection
+/// (kubernetes/kubernetes#137404): then a file is half written, or a checksum is missing.
+const ENDED: &str = "command-ended";
+/// How often a command is tried whose connection is lost.
+const ATTEMPTS: usize = 5;
 
 /// A tenant of a [`NodeCluster`].
 pub struct NodeTenant<'a> {
@@ -169,7 +175,7 @@ impl<'a> NodeTenant<'a> {
                 self.kubectl(&["get", "pod", &pod]).await?.ok()
             })
             .await?;
-            self.shell_in(&pod, &random_bytes(bytes)).await?;
+            self.repeat_in(&pod, &random_bytes(bytes)).await?;
         }
         Ok(())
     }
@@ -210,13 +216,31 @@ impl<'a> NodeTenant<'a> {
 
     /// The same in a pod of this name, once it is Ready.
     pub async fn shell_in(&self, pod: &str, command: &str) -> Result<String> {
+        let printed = self.try_in(pod, command).await?;
+        printed.with_context(|| format!("kubectl lost the connection to {pod}: {command}"))
+    }
+
+    /// The same for a command that may run twice: again, if the connection was lost.
+    async fn repeat_in(&self, pod: &str, command: &str) -> Result<String> {
+        for _ in 0..ATTEMPTS {
+            if let Some(printed) = self.try_in(pod, command).await? {
+                return Ok(printed);
+            }
+        }
+        bail!("kubectl lost the connection to {pod} {ATTEMPTS} times: {command}")
+    }
+
+    /// What a command printed; nothing if the connection was lost.
+    async fn try_in(&self, pod: &str, command: &str) -> Result<Option<String>> {
         self.pod_ready(pod).await?;
-        self.kubectl(&["exec", pod, "--container=main", "--", "sh", "-c", command]).await?.ok()
+        let command = format!("(\n{command}\n) && echo {ENDED}");
+        let exec = ["exec", pod, "--container=main", "--", "sh", "-c", &command];
+        Ok(up_to_its_end(&self.kubectl(&exec).await?.ok()?).map(str::to_owned))
     }
 
     /// Replaces the data of an app by so many random bytes.
     pub async fn write_data(&self, app: &str, bytes: u64) -> Result<()> {
-        self.shell(app, &random_bytes(bytes)).await?;
+        self.repeat_in(&self.pod_of(app).await?, &random_bytes(bytes)).await?;
         Ok(())
     }
 
@@ -233,7 +257,7 @@ impl<'a> NodeTenant<'a> {
 
     /// The same for a pod of this name.
     pub async fn checksum_in(&self, pod: &str) -> Result<String> {
-        let printed = self.shell_in(pod, CHECKSUM).await?;
+        let printed = self.repeat_in(pod, CHECKSUM).await?;
         let checksum = printed.split_whitespace().next().unwrap_or_default();
         ensure!(checksum.len() == 64, "no checksum: {printed}");
         Ok(checksum.to_owned())
@@ -281,6 +305,11 @@ impl<'a> NodeTenant<'a> {
     }
 }
 
+/// What a command in a pod printed, if it came to its end.
+fn up_to_its_end(printed: &str) -> Option<&str> {
+    printed.strip_suffix('\n')?.strip_suffix(ENDED)
+}
+
 /// A shell command that replaces what is in the volume.
 fn random_bytes(bytes: u64) -> String {
     format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync")
@@ -314,4 +343,18 @@ pub fn pod_spec(claim: &str) -> Value {
         }],
         "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::up_to_its_end;
+
+    #[test]
+    fn what_a_lost_connection_cut_off_is_no_answer() {
+        assert_eq!(up_to_its_end("abc\ncommand-ended\n"), Some("abc\n"));
+        assert_eq!(up_to_its_end("command-ended\n"), Some(""));
+        for cut in ["", "abc\n", "abc\ncommand-en"] {
+            assert_eq!(up_to_its_end(cut), None, "{cut:?}");
+        }
+    }
 }

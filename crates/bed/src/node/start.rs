@@ -34,6 +34,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
     let (binaries, programs) = (Binaries::find()?, Programs::find()?);
     // In a folder that stays it would fill the disk.
     let has_audit_log = folder.is_none();
+    let volumes = if folder.is_none() { volumes::AT_FIRST } else { volumes::WITHOUT_MORE };
     let folder = match folder {
         Some(path) => Folder::named(path)?,
         None => Folder::temporary()?,
@@ -52,7 +53,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
         namespaces,
         forward,
         running: BTreeMap::new(),
-        volumes: AtomicUsize::new(volumes::AT_FIRST),
+        volumes: AtomicUsize::new(volumes),
         access: control_plane.access,
         audit_log,
         binaries,
@@ -83,7 +84,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
     node.run("kube-proxy", runtime::kube_proxy(&node.programs, &path))?;
     tokio::try_join!(
         node.must_live("kubelet", node_is_ready(&client)),
-        storage(&client, &path),
+        storage(&client, &path, volumes),
         velero::install(&node),
     )?;
     velero::ready(&client, velero::NAMESPACE).await?;
@@ -118,9 +119,9 @@ async fn load_images(node: &Node, archives: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-async fn storage(client: &Client, folder: &Path) -> Result<()> {
+async fn storage(client: &Client, folder: &Path, number: usize) -> Result<()> {
     let mut objects = vec![serde_json::from_value(volumes::storage_class())?];
-    objects.extend(volumes::volumes(folder, 0..volumes::AT_FIRST)?);
+    objects.extend(volumes::volumes(folder, 0..number)?);
     apply(client, &objects).await
 }
 

@@ -17,6 +17,8 @@ pub const STORAGE_CLASS: &str = "local";
 /// How many volumes a cluster begins with. A claim that is deleted leaves its volume used up, so a story needs more
 /// than it has claims.
 pub(crate) const AT_FIRST: usize = 16;
+/// The same where nobody can make more: in a cluster of `bed up`, for all stories that run in a cluster that exists.
+pub(crate) const WITHOUT_MORE: usize = 96;
 
 /// The StorageClass: a volume is bound once a pod wants it.
 pub(crate) fn storage_class() -> Value {

@@ -7,7 +7,7 @@ use bed::eventually;
 use e2e::{NodeCluster, VELERO};
 use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
+use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
 use crate::cluster_of_bed;
@@ -52,11 +52,17 @@ pub(crate) async fn pods_are_probed_and_limited(cluster: &NodeCluster, number: u
         assert!(budgets.get_opt(NAME).await?.is_none());
     }
     for pod in cluster.nacre_pods().await? {
+        let name = pod.name_any();
         let spec = pod.spec.context("no spec")?;
         let container: &Container = spec.containers.first().context("no container")?;
         assert!(container.liveness_probe.is_some() && container.readiness_probe.is_some(), "{container:#?}");
         let resources = container.resources.as_ref().context("no resources")?;
         assert!(resources.requests.is_some() && resources.limits.is_some(), "{resources:#?}");
+        // The kernel holds it to them.
+        let limit = resources.limits.as_ref().and_then(|limits| limits["memory"].0.strip_suffix("Mi"));
+        let limit = limit.context("no limit in Mi")?.parse::<u64>()? << 20;
+        let process = cluster.process_of(&name).await?;
+        assert_eq!(e2e::memory_limit(process)?, limit, "of process {process}");
         let started = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
         assert!(started.iter().all(|status| status.restart_count == 0), "{started:#?}");
     }

@@ -20,7 +20,6 @@ mod given_up;
 mod hooks;
 mod installed;
 mod interrupted;
-mod other_installs;
 mod overwritten;
 mod own_bucket;
 mod relocated;
@@ -31,6 +30,7 @@ mod stuck;
 mod upgraded;
 mod verify;
 mod volumes;
+mod ways;
 
 use std::io::Write as _;
 use std::sync::OnceLock;

@@ -12,6 +12,7 @@ use api::{
 };
 use bed::{Bed, eventually};
 use e2e::{NACRE, Tenant, TestCluster, refused_by};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -214,7 +215,27 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
     let made = odd.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
     let read: Value = serde_json::from_str(record(&made).context("a record")?)?;
     ensure!(read["user"] == "o\"dd\\" && read["groups"][0] == "a\",\"b", "{read}");
-    Ok(())
+    scaled_down_nobody_is_given_a_finalizer(&test_cluster, &shop).await
+}
+
+/// Nobody would remove it. `nacre operator` scales down, removes finalizers, and then deletes the Deployment.
+async fn scaled_down_nobody_is_given_a_finalizer(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+) -> Result<()> {
+    let none = merge(json!({"spec": {"replicas": 0}}));
+    let deployments = test_cluster.admin::<Deployment>().await?;
+    deployments.patch("non-admin-controller", &PatchParams::default(), &none).await?;
+    let request = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+        "metadata": {"name": "probe"}, "spec": {"backupSpec": {}}});
+    let request = serde_json::from_value(request)?;
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("requests without a finalizer", Duration::from_secs(30), async || {
+        let made = shop.api::<NonAdminBackup>().create(&dry, &request).await?;
+        ensure!(made.finalizers().is_empty() && record(&made).is_some(), "{:?}", made.metadata);
+        Ok(())
+    })
+    .await
 }
 
 /// E1

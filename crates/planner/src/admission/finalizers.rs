@@ -1,6 +1,7 @@
 //! The API server puts nacre's finalizer onto new requests, which saves nacre a write for each.
 //!
-//! Only while nacre's Deployment exists: a finalizer that nobody removes would keep a request for ever.
+//! Only while nacre's Deployment exists and has replicas: a finalizer that nobody removes would keep a request for ever.
+//! `nacre operator` scales it down before it removes finalizers, and a request that arrives then must get none.
 
 use api::Kind;
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, ParamRef};
@@ -11,6 +12,9 @@ use crate::vap::{Draft, cel::at};
 
 /// Its name, and its binding's.
 const NAME: &str = "nacre-finalizers";
+
+/// The API server itself writes the number where a Deployment names none.
+const RUNS: &str = "params.spec.replicas != 0";
 
 /// Adds the finalizer of the kind to what there is.
 pub(super) fn finalizers() -> MutatingAdmissionPolicy {
@@ -23,6 +27,7 @@ pub(super) fn finalizers() -> MutatingAdmissionPolicy {
     let over = [(Kind::NonAdminBackup.group(), resources.as_slice())];
     Draft::over(NAME, &["CREATE"], &over)
         .for_each(Kind::Deployment)
+        .only_if("runs", RUNS)
         .with("finalizers", at("object", &["metadata", "finalizers"], "[]"))
         .with("own", of_kind)
         .patching(

@@ -299,6 +299,17 @@ fn each_kind_gets_its_own_finalizer() {
     );
 }
 
+/// Without replicas nobody removes it: `nacre operator` scales down before it removes finalizers.
+#[test]
+fn a_finalizer_is_put_on_only_while_the_deployment_has_replicas() {
+    let conditions = finalizers::finalizers().spec.unwrap().match_conditions.unwrap();
+    let applies = |replicas: i64| {
+        Ask::create(backup()).given(&json!({"spec": {"replicas": replicas}})).meets(&conditions)
+    };
+    assert!(applies(1) && applies(2));
+    assert!(!applies(0));
+}
+
 #[test]
 fn whoever_adopts_backups_writes_no_other_name_than_their_own() {
     let map = |data: Value| json!({"metadata": {"name": "nacre-adoptions"}, "data": data});

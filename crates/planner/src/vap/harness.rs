@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Variable};
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, ValidatingAdmissionPolicy, Variable};
 use kube::core::cel::KubeCelExt as _;
 use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
 use serde_json::{Value, json};
@@ -133,10 +133,7 @@ impl Ask {
     /// The variables of a policy; none if the policy is not about the request.
     fn words(&self, policy: &ValidatingAdmissionPolicy) -> Option<HashMap<String, Answer>> {
         let spec = policy.spec.as_ref().unwrap();
-        let no_words = HashMap::new();
-        // In match conditions the API server knows no namespace.
-        let mut conditions = spec.match_conditions.iter().flatten();
-        if !conditions.all(|one| self.is_true(&one.expression, &no_words, false)) {
+        if !self.meets(spec.match_conditions.as_deref().unwrap_or_default()) {
             return None;
         }
         let mut words = HashMap::new();
@@ -145,6 +142,12 @@ impl Ask {
             words.insert(variable.name.clone(), value);
         }
         Some(words)
+    }
+
+    /// Whether a policy with these conditions is about the request.
+    pub(crate) fn meets(&self, conditions: &[MatchCondition]) -> bool {
+        // In match conditions the API server knows no namespace.
+        conditions.iter().all(|one| self.is_true(&one.expression, &HashMap::new(), false))
     }
 
     fn is_true(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> bool {
