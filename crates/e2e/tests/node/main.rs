@@ -20,6 +20,7 @@ mod given_up;
 mod hooks;
 mod installed;
 mod interrupted;
+mod on_oadp;
 mod other_installs;
 mod overwritten;
 mod own_bucket;
