@@ -38,11 +38,14 @@ async fn volumes_come_back_under_oadps_role_and_from_own_buckets_with_what_docto
     let early = ["restore", "create", "early", "--from-backup", "own", "--wait"];
     let refused = shop.cli(&early).await?;
     let why = "pods do not come back from your own storage";
-    ensure!(refused.code == Some(1) && refused.stderr.contains(why), "{refused:#?}");
+    ensure!(refused.code == Some(1) && refused.stdout.contains(why), "{refused:#?}");
 
     // With what doctor prints the refused restore starts by itself.
     apply_what_doctor_prints(&cluster).await?;
-    shop.cli(&["restore", "wait", "early"]).await?.with_code(0)?;
+    eventually("the refused restore to start and end", PATIENCE, async || {
+        shop.cli(&["restore", "wait", "early"]).await?.with_code(0).map(drop)
+    })
+    .await?;
     assert_eq!(shop.checksum("db").await?, written);
     let restored = shop.api::<NonAdminRestore>().get("early").await?.status.unwrap_or_default();
     ensure!(is_true(&restored.conditions, condition::DATA_RESTORED), "{restored:#?}");
@@ -109,7 +112,12 @@ async fn apply_what_doctor_prints(cluster: &NodeCluster) -> Result<()> {
             one["verdict"] == "ok" && message.contains("has every permission that nacre uses")
         };
         ensure!(found.iter().any(is_complete), "{found:#?}");
-        ensure!(!found.iter().any(|one| one["verdict"] == "problem"), "{found:#?}");
+        // What OLM lets namespace owners do with OADP's kinds is OLM's.
+        let of_olm =
+            |one: &Value| one["message"].as_str().is_some_and(|text| text.starts_with("clusterrole olm-"));
+        ensure!(!found.iter().any(|one| one["verdict"] == "problem" && !of_olm(one)), "{found:#?}");
+        let is_command = |one: &Value| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render"));
+        ensure!(!found.iter().any(is_command), "{found:#?}");
         Ok(())
     })
     .await
