@@ -63,7 +63,7 @@ impl TestCluster {
     /// What an administrator of OADP says: which store tenants may use, and more.
     pub async fn configure_oadp(&self, more: Value) -> Result<()> {
         let store = self.bed.store()?.url();
-        self.bed.apply(&[application(self.velero(), &store, more)?]).await
+        self.bed.apply(&[application(self.velero(), store, &more)?]).await
     }
 
     /// Applies parts of the installation for this namespace of Velero's, as `doctor` advises.
@@ -87,7 +87,7 @@ impl NodeCluster {
         let node = cluster.site.node()?;
         node.apply(&shipped(OADP)?).await.context("applying what OADP ships")?;
         let approval = json!({"requireApprovalForBSL": true});
-        node.apply(&[application(OADP, &node.store_url(), approval)?]).await?;
+        node.apply(&[application(OADP, &node.store_url(), &approval)?]).await?;
         let applications = Api::<DataProtectionApplication>::namespaced(node.client().await?, OADP);
         node.apply(&[oadp_controller(&applications.get("dpa").await?, &cluster.image)?]).await?;
         cluster.nacre_pods_ready(1).await?;
@@ -104,7 +104,7 @@ fn shipped(namespace: &str) -> Result<Vec<DynamicObject>> {
 }
 
 /// What an administrator of OADP asks for: the controller, the store tenants may use, and more.
-fn application(namespace: &str, store: &str, more: Value) -> Result<DynamicObject> {
+fn application(namespace: &str, store: &str, more: &Value) -> Result<DynamicObject> {
     let config = json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store});
     let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
     for (name, value) in more.as_object().into_iter().flatten() {
