@@ -32,6 +32,7 @@ pub use length::at_length;
 pub use node_cluster::NodeCluster;
 pub use node_process::memory_limit;
 pub use node_tenant::{NodeTenant, claim, pod_spec};
+pub use oadp::{OADP, oadp_controller};
 pub use privileges::{Right, Rights};
 pub use release::Release;
 pub use site::Site;

@@ -92,7 +92,11 @@ impl NodeCluster {
 
     /// Starts a node with nacre's image, and installs nothing.
     pub async fn start_without_nacre() -> Result<Self> {
-        let node = Node::start().await?;
+        Self::on(Node::start().await?).await
+    }
+
+    /// A node with nacre's image.
+    pub(crate) async fn on(node: Node) -> Result<Self> {
         let (archive, image) = image_archive(&node)?;
         node.load_image(&archive).await.with_context(|| format!("loading {}", archive.display()))?;
         Ok(Self { site: Site::Node(Box::new(node)), image })
@@ -102,12 +106,12 @@ impl NodeCluster {
     pub async fn install(&self) -> Result<String> {
         let args = ["install", "--image", &self.image, "--wait", "--timeout", "4m"];
         let printed = self.cli(&args).await?.ok()?;
-        self.webhook_answers().await?;
+        self.until_webhook_answers().await?;
         Ok(printed)
     }
 
     /// Waits until the API server asks nacre's webhook through its Service. What is asked for is refused by nothing else.
-    pub async fn webhook_answers(&self) -> Result<()> {
+    pub async fn until_webhook_answers(&self) -> Result<()> {
         let probe = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": { "name": "probe" }, "spec": { "backupSpec": { "includeClusterResources": true } },
@@ -122,6 +126,23 @@ impl NodeCluster {
             Ok(())
         })
         .await
+    }
+
+    /// Velero's namespace.
+    pub fn velero(&self) -> &str {
+        match &self.site {
+            Site::Node(node) => node.velero_namespace(),
+            Site::Existing(_) => VELERO,
+        }
+    }
+
+    /// Runs a shell command as an administrator types it, `kubectl nacre` included.
+    pub async fn type_command(&self, command: &str) -> Result<Output> {
+        let plugin = command_line()?;
+        let plugins = plugin.parent().context("the command line is in no folder")?.display();
+        let enter = self.site.node()?.folder().join("enter");
+        let typed = format!("PATH={plugins}:$PATH; {command}");
+        self.site.run_as(&self.site.kubeconfig(), &enter, &["sh", "-c", &typed]).await
     }
 
     /// Runs `kubectl nacre` as an administrator.
@@ -158,7 +179,7 @@ impl NodeCluster {
     /// Sets the policy, as an administrator. Empty text allows what nacre allows by default.
     pub async fn set_policy(&self, text: &str) -> Result<()> {
         let policy = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "nacre-policy", "namespace": VELERO },
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "nacre-policy", "namespace": self.velero() },
             "data": { "policy.yaml": if text.is_empty() { "{}" } else { text } },
         });
         self.site.apply(&[serde_json::from_value(policy)?]).await
@@ -286,7 +307,7 @@ impl NodeCluster {
 
     /// nacre's pods that are not being deleted.
     pub async fn nacre_pods(&self) -> Result<Vec<Pod>> {
-        let pods = Api::<Pod>::namespaced(self.site.client().await?, VELERO);
+        let pods = Api::<Pod>::namespaced(self.site.client().await?, self.velero());
         let found = pods.list(&ListParams::default().labels(PODS)).await?.items;
         Ok(found.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::node_cluster::{PATIENCE, is_ready};
 use crate::site::{storage_class, workload_image};
-use crate::{NodeCluster, Site, VELERO, command_line};
+use crate::{NodeCluster, Site, command_line};
 
 /// What a tenant loses with everything in a namespace. Requests to nacre stay, or nothing could be restored.
 const CONTENTS: &str = "deployments,statefulsets,daemonsets,jobs,cronjobs,pods,services,configmaps,secrets,persistentvolumeclaims";
@@ -293,7 +293,7 @@ impl<'a> NodeTenant<'a> {
 
     /// The names of the requests that Velero has a Backup for, one for each Backup, sorted; read as an administrator.
     pub async fn velero_backups(&self) -> Result<Vec<String>> {
-        let backups = Api::<Backup>::namespaced(self.cluster.site.client().await?, VELERO);
+        let backups = Api::<Backup>::namespaced(self.cluster.site.client().await?, self.cluster.velero());
         let all = backups.list(&ListParams::default()).await?.items;
         let origin = |backup: &Backup, key: &str| backup.annotations().get(key).cloned();
         let own = all

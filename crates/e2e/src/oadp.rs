@@ -1,11 +1,16 @@
 //! A cluster as OADP sets it up for the Go controller: its role, and CRDs from before Velero 1.18.
 
 use anyhow::{Context, Result, ensure};
-use bed::{Bed, Builder};
+use api::DataProtectionApplication;
+use bed::{Bed, Builder, Node};
 use kube::api::DynamicObject;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::{TestCluster, VELERO, command_line};
+use crate::{NodeCluster, TestCluster, VELERO, command_line};
+
+/// The namespace of OADP, and of its Velero.
+pub const OADP: &str = "openshift-adp";
 
 /// The phases of a Velero Backup that the released definition knows.
 const KNOWN: [&str; 11] = [
@@ -50,13 +55,7 @@ impl TestCluster {
     /// The same on a bed of the story's choosing.
     pub async fn build_as_oadp_on(bed: Builder) -> Result<Self> {
         let bed = bed.start().await?;
-        let released = api::crds().into_iter().filter(|crd| !NEW_KINDS.contains(&&*crd.spec.names.plural));
-        let definitions = released.map(|crd| Ok(older(serde_json::to_value(crd)?)));
-        let namespace = bed.velero_namespace().unwrap_or(VELERO).to_owned();
-        let objects =
-            definitions.chain(roles(&namespace)?.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
-        let objects: Vec<DynamicObject> =
-            objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+        let objects = shipped(bed.velero_namespace().unwrap_or(VELERO))?;
         bed.apply(&objects).await.context("applying what OADP ships")?;
         Ok(Self { bed })
     }
@@ -64,14 +63,7 @@ impl TestCluster {
     /// What an administrator of OADP says: which store tenants may use, and more.
     pub async fn configure_oadp(&self, more: Value) -> Result<()> {
         let store = self.bed.store()?.url();
-        let config = json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store});
-        let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
-        for (name, value) in more.as_object().into_iter().flatten() {
-            non_admin[name] = value.clone();
-        }
-        let dpa = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
-            "metadata": {"name": "dpa", "namespace": self.velero()}, "spec": {"nonAdmin": non_admin}});
-        self.bed.apply(&[serde_json::from_value(dpa)?]).await
+        self.bed.apply(&[application(self.velero(), store, &more)?]).await
     }
 
     /// Applies parts of the installation for this namespace of Velero's, as `doctor` advises.
@@ -85,6 +77,65 @@ impl TestCluster {
         ensure!(render.status.success(), "render --only {parts}: {said}");
         self.bed.apply_yaml(&String::from_utf8(render.stdout)?).await
     }
+}
+
+impl NodeCluster {
+    /// A node with nacre in place of the Go controller: in OADP's namespace, with OADP's role, CRDs, service account and
+    /// Deployment, and nothing else. An administrator of OADP approves which storage tenants bring.
+    pub async fn start_as_oadp() -> Result<Self> {
+        let cluster = Self::on(Node::start_with_velero_in(OADP).await?).await?;
+        let node = cluster.site.node()?;
+        node.apply(&shipped(OADP)?).await.context("applying what OADP ships")?;
+        let approval = json!({"requireApprovalForBSL": true});
+        node.apply(&[application(OADP, &node.store_url(), &approval)?]).await?;
+        let applications = Api::<DataProtectionApplication>::namespaced(node.client().await?, OADP);
+        node.apply(&[oadp_controller(&applications.get("dpa").await?, &cluster.image)?]).await?;
+        cluster.nacre_pods_ready(1).await?;
+        Ok(cluster)
+    }
+}
+
+/// What OADP's bundle brings for its controller.
+fn shipped(namespace: &str) -> Result<Vec<DynamicObject>> {
+    let released = api::crds().into_iter().filter(|crd| !NEW_KINDS.contains(&&*crd.spec.names.plural));
+    let definitions = released.map(|crd| Ok(older(serde_json::to_value(crd)?)));
+    let objects = definitions.chain(roles(namespace)?.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+    Ok(objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
+}
+
+/// What an administrator of OADP asks for: the controller, the store tenants may use, and more.
+fn application(namespace: &str, store: &str, more: &Value) -> Result<DynamicObject> {
+    let config = json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store});
+    let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        non_admin[name] = value.clone();
+    }
+    let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "dpa", "namespace": namespace}, "spec": {"nonAdmin": non_admin}});
+    Ok(serde_json::from_value(application)?)
+}
+
+/// The controller's Deployment as OADP's operator makes it for an application: no arguments, no ports, no probes. OpenShift
+/// runs such a pod as a user of its own choosing, and without privileges.
+pub fn oadp_controller(application: &DataProtectionApplication, image: &str) -> Result<DynamicObject> {
+    let name = "non-admin-controller";
+    let namespace = application.namespace().context("an application without a namespace")?;
+    let labels = json!({"control-plane": name});
+    let owner = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "name": application.name_any(), "uid": application.metadata.uid, "controller": true, "blockOwnerDeletion": true});
+    let unprivileged = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+    let container = json!({"name": name, "image": image, "imagePullPolicy": "IfNotPresent",
+        "env": [{"name": "WATCH_NAMESPACE", "value": namespace}, {"name": "LOG_LEVEL", "value": "4"}],
+        "terminationMessagePolicy": "FallbackToLogsOnError", "securityContext": unprivileged});
+    let somebody = json!({"runAsUser": 1_000_680_000, "runAsNonRoot": true, "fsGroup": 1_000_680_000,
+        "seccompProfile": {"type": "RuntimeDefault"}});
+    let pod = json!({"serviceAccountName": name, "restartPolicy": "Always", "securityContext": somebody,
+        "containers": [container]});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}}});
+    Ok(serde_json::from_value(deployment)?)
 }
 
 /// A CRD of ours as OADP has it: `spec` may be left out, Velero reports less, and the fields and columns that nacre added are
@@ -133,16 +184,23 @@ const ROLE: &str = include_str!("../../planner/src/install/oadp-role.yaml");
 /// What OADP's bundle grants its controller, and what OLM makes of the definitions for namespace owners.
 fn roles(namespace: &str) -> Result<Vec<Value>> {
     let own: Value = serde_saphyr::from_str(ROLE)?;
-    let tenants = json!([{"apiGroups": ["oadp.openshift.io"], "resources": KINDS, "verbs": ["*"]}]);
     let cluster_role = |name: &str, labels: Value, rules: Value| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": labels}, "rules": rules})
+    };
+    let on_kinds =
+        |verbs: Value| json!([{"apiGroups": ["oadp.openshift.io"], "resources": KINDS, "verbs": verbs}]);
+    let tenants = |user: &str, verbs: Value| {
+        let key = format!("rbac.authorization.k8s.io/aggregate-to-{user}");
+        cluster_role(&format!("olm-{user}"), json!({key: "true"}), on_kinds(verbs))
     };
     let name = "non-admin-controller";
     Ok(vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
         cluster_role("oadp-non-admin", json!({}), own),
-        cluster_role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
+        tenants("admin", json!(["*"])),
+        tenants("edit", json!(["create", "update", "patch", "delete"])),
+        tenants("view", json!(["get", "list", "watch"])),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "oadp-non-admin"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},

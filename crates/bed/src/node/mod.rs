@@ -51,6 +51,7 @@ pub struct Node {
     // Dropped from top to bottom, and with the namespaces everything in them has ended.
     namespaces: Namespaces,
     forward: Forward,
+    velero: String,
     running: BTreeMap<String, Running>,
     volumes: AtomicUsize,
     access: Access,
@@ -70,12 +71,17 @@ struct Running {
 impl Node {
     /// Starts a cluster in a temporary folder and waits until the node is Ready and Velero can be used.
     pub async fn start() -> Result<Self> {
-        Box::pin(start::start(None)).await
+        Box::pin(start::start(None, velero::NAMESPACE)).await
+    }
+
+    /// The same with Velero in this namespace.
+    pub async fn start_with_velero_in(namespace: &str) -> Result<Self> {
+        Box::pin(start::start(None, namespace)).await
     }
 
     /// The same in this folder, which stays.
     pub async fn start_in(folder: &Path) -> Result<Self> {
-        Box::pin(start::start(Some(folder))).await
+        Box::pin(start::start(Some(folder), velero::NAMESPACE)).await
     }
 
     /// Fails with one sentence where a node cannot run, before anything is built or started.
@@ -141,7 +147,7 @@ impl Node {
 
     /// The namespace Velero lives in.
     pub fn velero_namespace(&self) -> &str {
-        velero::NAMESPACE
+        &self.velero
     }
 
     /// The audit log, with every request, reads too. A cluster whose folder stays has none.

@@ -28,7 +28,8 @@ use super::{ADDRESS, NODE, Node, Running, images, programs, runtime, velero, vol
 /// It takes seconds on an idle machine; a machine that compiles at the same time needs patience.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
+/// With Velero in this namespace.
+pub(super) async fn start(folder: Option<&Path>, velero_namespace: &str) -> Result<Node> {
     programs::check_root()?;
     programs::check_packages()?;
     let (binaries, programs) = (Binaries::find()?, Programs::find()?);
@@ -52,6 +53,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
     let mut node = Node {
         namespaces,
         forward,
+        velero: velero_namespace.to_owned(),
         running: BTreeMap::new(),
         volumes: AtomicUsize::new(volumes),
         access: control_plane.access,
@@ -87,7 +89,7 @@ pub(super) async fn start(folder: Option<&Path>) -> Result<Node> {
         storage(&client, &path, volumes),
         velero::install(&node),
     )?;
-    velero::ready(&client, velero::NAMESPACE).await?;
+    velero::ready(&client, node.velero_namespace()).await?;
     Ok(node)
 }
 

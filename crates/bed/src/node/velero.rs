@@ -34,7 +34,7 @@ pub(crate) fn store(binaries: &Binaries, folder: &Path) -> Result<Program> {
 
 /// Installs Velero as its own installer does.
 pub(crate) async fn install(node: &Node) -> Result<()> {
-    install_with(node, &[]).await
+    install_with(node, &["--namespace", node.velero_namespace()]).await
 }
 
 /// Installs another Velero in a namespace of its own, with its own backups below that name in the bucket.

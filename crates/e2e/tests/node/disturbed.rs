@@ -58,7 +58,7 @@ async fn disturbed<W: Way>(way: &W) -> Result<()> {
     // The leader writes the certificate of the webhook a moment later.
     eventually("doctor to find no problem", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(0))
         .await?;
-    cluster.webhook_answers().await?;
+    cluster.until_webhook_answers().await?;
     pods_are_probed_and_limited(&cluster, pods).await?;
     timed::<W, _>("a volume was lost and came back", a_volume_comes_back(&cluster)).await?;
 

@@ -20,6 +20,7 @@ mod given_up;
 mod hooks;
 mod installed;
 mod interrupted;
+mod on_oadp;
 mod overwritten;
 mod own_bucket;
 mod relocated;

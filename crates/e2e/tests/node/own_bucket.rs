@@ -8,40 +8,32 @@ use crate::alone;
 
 const BYTES: u64 = 8 << 20;
 /// Loses the workloads with their data. The key to the bucket stays.
-const LOSE: [&str; 5] =
+pub(crate) const LOSE: [&str; 5] =
     ["delete", "deployments,statefulsets,pods,persistentvolumeclaims", "--all", "--wait", "--timeout=3m"];
 
 /// Lets tenants bring storage, and makes a location `mine` of a bucket of this name.
 pub(crate) async fn own_location(tenant: &NodeTenant<'_>, bucket: &str) -> Result<()> {
-    let node = tenant.cluster.site.node()?;
-    let url = node.store_url();
-    node.make_bucket(bucket)?;
+    let url = tenant.cluster.site.node()?.store_url();
     let host = url.trim_start_matches("http://").split(':').next().unwrap_or_default().to_owned();
     let endpoints = format!("endpoints: {{allow: ['{host}']}}");
     let policy = format!("storageLocations: {{requireApproval: false, {endpoints}}}");
     tenant.cluster.set_policy(&policy).await?;
+    bring_location(tenant, bucket, &["--wait"]).await
+}
+
+/// Makes a location `mine` of a bucket of this name.
+pub(crate) async fn bring_location(tenant: &NodeTenant<'_>, bucket: &str, more: &[&str]) -> Result<()> {
+    let node = tenant.cluster.site.node()?;
+    let url = node.store_url();
+    node.make_bucket(bucket)?;
     tenant
         .apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
             "stringData": {"cloud": node.store_credentials()}}))
         .await?;
     let config = format!("s3Url={url},s3ForcePathStyle=true");
-    let location = [
-        "location",
-        "create",
-        "mine",
-        "--provider",
-        "aws",
-        "--bucket",
-        bucket,
-        "--region",
-        bed::REGION,
-        "--credential",
-        "keys=cloud",
-        "--config",
-        &config,
-        "--wait",
-    ];
-    tenant.cli(&location).await?.with_code(0).map(drop)
+    let create = ["location", "create", "mine", "--provider", "aws", "--bucket", bucket];
+    let access = ["--region", bed::REGION, "--credential", "keys=cloud", "--config", &config];
+    tenant.cli(&[&create[..], &access, more].concat()).await?.with_code(0).map(drop)
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use api::velero::Backup;
 use api::{DataProtectionApplication, NonAdminBackup, NonAdminRestore, NonAdminSchedule, condition, labels};
 use bed::{Bed, eventually};
 use e2e::two_replicas::{BRISK, created, leads, only_holders_act};
-use e2e::{TestCluster, VELERO, before_1_36};
+use e2e::{OADP, TestCluster, VELERO, before_1_36, oadp_controller};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -22,7 +22,6 @@ use super::requester::operator;
 use super::requester_webhook::{FORGED, is_of};
 
 const TIMEOUT: Duration = Duration::from_mins(3);
-const ADP: &str = "openshift-adp";
 
 /// Who holds the Lease, and whether there is a Secret in its place.
 async fn records(test_cluster: &TestCluster) -> Result<(Option<String>, bool)> {
@@ -82,16 +81,7 @@ async fn under_oadps_role_one_of_two_replicas_acts_and_both_move_to_the_lease_on
 /// As OADP's operator makes it. There are no nodes: nacre runs outside the cluster.
 async fn deployment(test_cluster: &TestCluster) -> Result<()> {
     let dpa = test_cluster.admin::<DataProtectionApplication>().await?.get("dpa").await?;
-    let owner = json!([{"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication", "name": "dpa",
-        "uid": dpa.metadata.uid}]);
-    let labels = json!({"control-plane": "non-admin-controller"});
-    let pod = json!({"serviceAccountName": "non-admin-controller",
-        "containers": [{"name": "nac", "image": "registry.example/nacre:1"}]});
-    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "non-admin-controller", "namespace": ADP, "ownerReferences": owner},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod}}});
-    test_cluster.bed.apply(&[serde_json::from_value(body)?]).await?;
+    test_cluster.bed.apply(&[oadp_controller(&dpa, "registry.example/nacre:1")?]).await?;
     let pods = json!({"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1}});
     let deployments = test_cluster.admin::<Deployment>().await?;
     deployments.patch_status("non-admin-controller", &PatchParams::default(), &Patch::Merge(pods)).await?;
@@ -101,7 +91,7 @@ async fn deployment(test_cluster: &TestCluster) -> Result<()> {
 /// What `doctor` finds, by an administrator.
 async fn doctor(test_cluster: &TestCluster) -> Result<Vec<Value>> {
     let output = tokio::process::Command::new(e2e::command_line()?)
-        .args(["doctor", "-o", "json", "-n", ADP])
+        .args(["doctor", "-o", "json", "-n", OADP])
         .env("KUBECONFIG", test_cluster.bed.kubeconfig())
         .kill_on_drop(true)
         .output()
@@ -122,7 +112,7 @@ fn says(findings: &[Value], verdict: &str, message: &str) -> bool {
 async fn apply_what_doctor_prints(test_cluster: &TestCluster, parts: &str) -> Result<()> {
     let findings = doctor(test_cluster).await?;
     let fixes: Vec<_> = findings.iter().filter_map(|one| one["fix"].as_str()).collect();
-    let command = format!("kubectl nacre render --only {parts} -n {ADP} | kubectl apply --server-side -f -");
+    let command = format!("kubectl nacre render --only {parts} -n {OADP} | kubectl apply --server-side -f -");
     ensure!(fixes.contains(&command.as_str()), "{fixes:#?}");
     let others = fixes.iter().filter(|fix| fix.contains("kubectl apply") && **fix != command);
     ensure!(others.count() == 0, "one command is enough: {fixes:#?}");
@@ -148,7 +138,7 @@ async fn is_satisfied(test_cluster: &TestCluster, (verdict, recorder): (&str, &s
 /// OADP's clusters are older than Kubernetes 1.36, and the API server does not record who asks.
 #[tokio::test(flavor = "multi_thread")]
 async fn before_1_36_the_webhook_records_who_asks_with_the_extra_role() -> Result<()> {
-    let bed = before_1_36(Bed::builder().with_idle_velero().velero_namespace(ADP));
+    let bed = before_1_36(Bed::builder().with_idle_velero().velero_namespace(OADP));
     let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
     test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
     deployment(&test_cluster).await?;
@@ -177,7 +167,7 @@ async fn before_1_36_the_webhook_records_who_asks_with_the_extra_role() -> Resul
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_extra_role_every_story_works() -> Result<()> {
-    let bed = Bed::builder().with_velero().velero_namespace(ADP);
+    let bed = Bed::builder().with_velero().velero_namespace(OADP);
     let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
     test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
     deployment(&test_cluster).await?;
