@@ -41,10 +41,12 @@ fn main() -> Result<ExitCode> {
             a1_a_planted_backup_of_the_whole_cluster,
             a2_a_planted_copy_of_somebody_elses_volume,
             a3_a_backup_planted_for_the_victim,
+            a11_a_backup_with_more_objects_than_the_policy_allows,
             h2_a6_a_planted_backup_that_passes_for_somebody_elses,
         },
         specs::{
             b1_a_hook_that_brings_its_own_container,
+            b2_a_hook_where_the_policy_forbids_hooks,
             b3_a_field_nobody_has_decided_about,
             b4_an_administrators_config_map_by_its_name,
             b5_somebody_elses_namespace_anywhere_in_a_backup,
@@ -76,7 +78,7 @@ fn main() -> Result<ExitCode> {
         },
         limits::{
             e1_contents_of_the_clusters_own_storage,
-            e3_a_ttl_below_the_minimum_is_refused,
+            b7_e3_a_ttl_below_the_minimum_is_refused,
             f1_more_backups_than_their_share,
             f5_a_flood_of_downloads,
             x1_objects_that_are_not_what_they_should_be,
