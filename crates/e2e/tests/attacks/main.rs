@@ -63,6 +63,7 @@ fn main() -> Result<ExitCode> {
             c7_h12_c8_c17_with_the_rules_off_such_locations_reach_velero,
             c8_transport_security_switched_off,
             c9_a_prefix_that_climbs_out,
+            c10_the_same_folder_by_the_name_of_a_store_and_by_its_address,
             c13_a_request_for_approval_that_approves_itself,
             c15_a_provider_nobody_allowed,
             c17_a_flood_of_locations,

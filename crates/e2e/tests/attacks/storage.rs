@@ -263,6 +263,33 @@ pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) 
     locations_refused(attack_cluster, "c9", attempts).await
 }
 
+/// In another bucket it is another place.
+pub(crate) async fn c10_the_same_folder_by_the_name_of_a_store_and_by_its_address(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker("c10").await?;
+    keys(&mallory).await?;
+    let at = |url: &str, bucket: &str| {
+        let config = json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": url});
+        aws(json!({"config": config, "objectStorage": {"bucket": bucket}}))
+    };
+    let name = "https://store.example.com:9000";
+    let spec = json!({"spec": {"backupStorageLocationSpec": at(name, "shared")}});
+    mallory.create::<NonAdminBackupStorageLocation>("named", spec).await?;
+    handed_over(attack_cluster, &mallory, "named").await?;
+    let address = "https://127.0.0.1:9000";
+    let words = attack_cluster.location_refused(&mallory, "numbered", at(address, "shared")).await?;
+    ensure!(words.contains("is used by another storage location"), "{words}");
+    let spec = json!({"spec": {"backupStorageLocationSpec": at(address, "other")}});
+    mallory.create::<NonAdminBackupStorageLocation>("elsewhere", spec).await?;
+    handed_over(attack_cluster, &mallory, "elsewhere").await?;
+    for name in ["named", "numbered", "elsewhere"] {
+        mallory.delete::<NonAdminBackupStorageLocation>(name).await?;
+        mallory.gone::<NonAdminBackupStorageLocation>(name).await?;
+    }
+    Ok(())
+}
+
 /// C13: a tenant approves its own location
 /// planted: a policy that requires no approval
 pub(crate) async fn c13_a_request_for_approval_that_approves_itself(

@@ -18,6 +18,7 @@ mod failover;
 mod fenced;
 mod flood;
 mod given_up;
+mod heavy;
 mod hooks;
 mod installed;
 mod interrupted;
