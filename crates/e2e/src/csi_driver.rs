@@ -1,7 +1,7 @@
 //! A stand-in for a CSI driver with its provisioner, for the snapshot controller, and for what Kubernetes does about claims:
 //! the real ones are not to be had here. What is on a disk is a text, and a snapshot keeps the text of its moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,7 +58,14 @@ impl Driver {
     }
 
     fn start_with(client: Client, snapshots: Snapshots, folder: Option<PathBuf>) -> Self {
-        let work = Work { client, snapshots, folder, disks: Arc::default(), owned: Arc::default() };
+        let work = Work {
+            client,
+            snapshots,
+            folder,
+            disks: Arc::default(),
+            owned: Arc::default(),
+            found: Arc::default(),
+        };
         let working = work.clone();
         let task = tokio::spawn(async move {
             let mut pace = tokio::time::interval(PACE);
@@ -119,6 +126,8 @@ struct Work {
     disks: Arc<Mutex<BTreeMap<String, String>>>,
     /// The snapshots that go with their VolumeSnapshotContent, by its name.
     owned: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The contents that are bound to the VolumeSnapshot that names them.
+    found: Arc<Mutex<BTreeSet<String>>>,
 }
 
 fn kind(name: &str) -> ApiResource {
@@ -211,6 +220,7 @@ impl Work {
     async fn look_at_contents(&self) -> Result<()> {
         let found = self.contents().list(&ListParams::default()).await?.items;
         for content in &found {
+            self.follow(content).await?;
             let handle = text(content, "/spec/source/snapshotHandle");
             if let Some(handle) = handle.filter(|handle| {
                 self.disk(handle).is_some()
@@ -234,6 +244,23 @@ impl Work {
         // A content that is kept after all does not take its snapshot with it.
         owned.retain(|name, _| found.iter().filter(deletes).any(|content| content.name_any() == *name));
         owned.extend(found.iter().filter(deletes).filter_map(named));
+        Ok(())
+    }
+
+    /// A content with policy Delete goes with its VolumeSnapshot.
+    async fn follow(&self, content: &DynamicObject) -> Result<()> {
+        let name = content.name_any();
+        let is_found = self.found.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
+        let deletes = text(content, "/spec/deletionPolicy").as_deref() == Some("Delete");
+        let of = (
+            text(content, "/spec/volumeSnapshotRef/namespace"),
+            text(content, "/spec/volumeSnapshotRef/name"),
+        );
+        if let (true, true, (Some(namespace), Some(snapshot))) = (is_found, deletes, of)
+            && self.snapshots_in(&namespace).get_opt(&snapshot).await?.is_none()
+        {
+            drop(self.contents().delete(&name, &DeleteParams::default()).await);
+        }
         Ok(())
     }
 
@@ -354,6 +381,7 @@ impl Work {
         let status =
             json!({"status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1 << 30}});
         self.contents().patch(named, &PatchParams::default(), &Patch::Merge(status)).await?;
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(named.to_owned());
         Ok(named.to_owned())
     }
 }

@@ -235,14 +235,14 @@ async fn h2_a2_a4_a6_h8_what_velero_imports_from_a_tenants_bucket_is_stripped() 
 }
 
 /// A backup of the whole cluster, as a Velero before 1.18.3 imports it: Velero itself leaves it alone since then.
-async fn import_greedy(fenced: &Fenced, name: &str, phase: &str) -> Result<kube::Result<DynamicObject>> {
+async fn import_greedy(fenced: &Fenced, name: &str, status: Value) -> Result<kube::Result<DynamicObject>> {
     let velero = fenced.cluster.bed.service_account_client(VELERO, "velero").await?;
     let backups = Api::<DynamicObject>::namespaced_with(velero, VELERO, &api::Kind::Backup.resource());
     let location = backups.get(&fenced.backup).await?.data["spec"]["storageLocation"].clone();
     let greedy = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {"name": name,
             "labels": {"openshift.io/oadp-nab-origin-nacuuid": name}},
         "spec": {"storageLocation": location, "includedNamespaces": ["*"], "includeClusterResources": true},
-        "status": {"phase": phase}});
+        "status": status});
     Ok(backups.create(&PostParams::default(), &serde_json::from_value(greedy)?).await)
 }
 
@@ -254,16 +254,18 @@ async fn a1_no_backup_of_the_whole_cluster_runs_although_velero_found_it_in_a_te
     let pin = json!({"metadata": {"name": "till"}, "stringData": {"pin": "1234"}});
     let secrets = Api::<Secret>::namespaced(fenced.client.clone(), "victim");
     secrets.create(&PostParams::default(), &serde_json::from_value(pin)?).await?;
-    for (number, phase) in ["", "New", "Queued", "ReadyToStart", "InProgress", "Completed"].iter().enumerate()
-    {
-        let made = import_greedy(&fenced, &shaped(&format!("greedy-{number}")), phase).await?;
-        refused_by("nacre-tenant-backups", made).with_context(|| (*phase).to_owned())?;
+    let phases =
+        ["New", "Queued", "ReadyToStart", "InProgress", "Completed"].map(|phase| json!({"phase": phase}));
+    for (number, status) in phases.into_iter().chain([json!({})]).enumerate() {
+        let said = status.to_string();
+        let made = import_greedy(&fenced, &shaped(&format!("greedy-{number}")), status).await?;
+        refused_by("nacre-tenant-backups", made).context(said)?;
     }
 
     // The planted weakness: without the policies Velero copies everybody's Secrets into the tenant's bucket.
     fenced.take_imports_fence_away().await?;
     let name = shaped("greedy");
-    import_greedy(&fenced, &name, "New").await??;
+    import_greedy(&fenced, &name, json!({"phase": "New"})).await??;
     let backups = fenced.cluster.bed.velero_api("Backup").await?;
     wait_until("the backup to end", TIMEOUT, backups, &name, |backup| {
         backup?.data["status"]["completionTimestamp"].as_str().map(|_| ())
