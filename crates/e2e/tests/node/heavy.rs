@@ -17,11 +17,11 @@ use crate::fenced::fence;
 use crate::own_bucket::own_location;
 use crate::{alone, say};
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(10);
 const LIMITS: &str = "--limits=memory=512Mi,ephemeral-storage=1Gi";
 const HEAVY: u64 = 2 << 30;
 
-/// How often Velero was ended for want of memory.
+/// How often Velero was ended since it needed more memory than it may have.
 async fn ended(cluster: &NodeCluster) -> Result<i32> {
     let pods = Api::<Pod>::namespaced(cluster.site.client().await?, VELERO);
     let found = pods.list(&ListParams::default().labels("deploy=velero")).await?;
