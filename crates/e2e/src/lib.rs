@@ -4,6 +4,7 @@
 mod admission;
 pub mod bench;
 mod blackhole;
+pub mod csi_driver;
 mod database;
 mod fault_proxy;
 mod faults;

@@ -33,6 +33,14 @@ overrides:
     backup: { maxPerNamespace: 5, maxActivePerNamespace: 2 }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-c13 } }
     storageLocations: { requireApproval: true }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-c15 } }
+    storageLocations: { providers: [aws] }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-a11 } }
+    restore: { fromTenantStorage: { maxItems: 2 } }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-b2 } }
+    backup: { hooks: forbid }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-e3-weak } }
+    backup: { ttl: { min: 1s } }
 ";
 
 /// How long nacre and Velero may take on a busy machine.
@@ -109,6 +117,12 @@ impl AttackCluster {
         let client = self.test_cluster.bed.client_as(&tenant.user, &[]).await;
         let client = client.map_err(|error| kube::Error::Service(error.into()))?;
         Ok(Api::namespaced_with(client, &tenant.namespace, &kind.resource()))
+    }
+
+    /// A kind in Velero's namespace, as an administrator sees it.
+    pub(crate) async fn requests_in_velero(&self, kind: Kind) -> Result<Api<DynamicObject>> {
+        let client = self.test_cluster.bed.client().await?;
+        Ok(Api::namespaced_with(client, VELERO, &kind.resource()))
     }
 
     /// Sends an object and returns the words with which it is refused, at once or in its status.

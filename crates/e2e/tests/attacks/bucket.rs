@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, PodVolumeBackup};
 use api::{NonAdminBackup, labels};
 use e2e::Tenant;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -129,6 +130,24 @@ pub(crate) async fn a3_a_backup_planted_for_the_victim(attack_cluster: &AttackCl
     looked_at(attack_cluster, &gift).await?;
     // That the victim was shown nothing is looked at after every scenario; the owner of the bucket gets the Event.
     Ok(())
+}
+
+/// planted: a policy without `maxItems`
+pub(crate) async fn a11_a_backup_with_more_objects_than_the_policy_allows(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("a11").await?;
+    mallory.create::<ConfigMap>("one", json!({})).await?;
+    genuine(attack_cluster, &mallory).await?;
+    mallory.restore("back", "genuine").await?;
+    let words = mallory.restore_refused("back").await?;
+    ensure!(words.contains("spec.restoreSpec.backupName") && words.contains("with up to 2"), "{words}");
+
+    let other = attack_cluster.attacker_with_bucket("a11-weak").await?;
+    other.create::<ConfigMap>("one", json!({})).await?;
+    genuine(attack_cluster, &other).await?;
+    other.restore("back", "genuine").await?;
+    other.restore_ends("back").await.map(drop)
 }
 
 /// What Velero does not keep of a planted backup: with a label of somebody's schedule an administrator would restore it

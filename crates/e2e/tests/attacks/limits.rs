@@ -64,13 +64,22 @@ async fn read_by_nacre(mallory: &Tenant<'_>, kind: &str) -> Result<NonAdminDownl
 }
 
 /// E3: `ttl: 1s`, below the policy's minimum, so that the backup expires at once
-pub(crate) async fn e3_a_ttl_below_the_minimum_is_refused(attack_cluster: &AttackCluster) -> Result<()> {
+/// planted: a policy without `ttl.min`
+pub(crate) async fn b7_e3_a_ttl_below_the_minimum_is_refused(attack_cluster: &AttackCluster) -> Result<()> {
     // Whoever steals a right to ask for backups cannot make them vanish by their own age, where there is a bound.
     let mallory = attack_cluster.attacker("e3").await?;
     let spec = json!({"backupSpec": {"ttl": "1s"}});
-    let words = attack_cluster.refused(&mallory, Kind::NonAdminBackup, "brief", spec).await?;
+    let words = attack_cluster.refused(&mallory, Kind::NonAdminBackup, "brief", spec.clone()).await?;
     ensure!(words.contains("spec.backupSpec.ttl") && words.contains("1h"), "{words}");
-    attack_cluster.nothing_made_for(&mallory).await
+    attack_cluster.nothing_made_for(&mallory).await?;
+
+    // The planted weakness: without the bound Velero is given a backup that it deletes at once.
+    let other = attack_cluster.attacker("e3-weak").await?;
+    other.create::<NonAdminBackup>("brief", json!({ "spec": spec })).await?;
+    let name = other.backup_starts("brief").await?;
+    let brief = attack_cluster.requests_in_velero(Kind::Backup).await?.get(&name).await?;
+    ensure!(brief.data["spec"]["ttl"] == "1s", "{}", brief.data["spec"]);
+    Ok(())
 }
 
 /// F1: more backups at a time than the limit

@@ -36,6 +36,23 @@ pub(crate) async fn b1_a_hook_that_brings_its_own_container(attack_cluster: &Att
     all_refused(attack_cluster, "b1", Kind::NonAdminRestore, [("init", hooks)]).await
 }
 
+/// planted: a policy that allows hooks
+pub(crate) async fn b2_a_hook_where_the_policy_forbids_hooks(attack_cluster: &AttackCluster) -> Result<()> {
+    let hook = json!({"name": "x", "pre": [{"exec": {"command": ["x"]}}]});
+    let hooks = json!({"hooks": {"resources": [hook]}});
+    all_refused(attack_cluster, "b2", Kind::NonAdminBackup, [("spec.backupSpec.hooks", hooks.clone())])
+        .await?;
+    let other = attack_cluster.attacker("b2-weak").await?;
+    other.create::<NonAdminBackup>("with", json!({"spec": {"backupSpec": hooks}})).await?;
+    let name = other.backup_starts("with").await?;
+    let with = attack_cluster.requests_in_velero(Kind::Backup).await?.get(&name).await?;
+    let given = &with.data["spec"]["hooks"]["resources"][0];
+    ensure!(given["pre"][0]["exec"]["command"] == json!(["x"]), "{given}");
+    // And in no other namespace than the own.
+    ensure!(given["includedNamespaces"] == json!([other.namespace]), "{given}");
+    Ok(())
+}
+
 /// B3: a spec field that nacre does not know
 pub(crate) async fn b3_a_field_nobody_has_decided_about(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("b3").await?;

@@ -244,11 +244,7 @@ pub(crate) async fn c7_h12_c8_c17_with_the_rules_off_such_locations_reach_velero
         let spec = aws(json!({"config": config, "objectStorage": bucket}));
         let spec = json!({"spec": {"backupStorageLocationSpec": spec}});
         mallory.create::<NonAdminBackupStorageLocation>(&name, spec).await?;
-        mallory
-            .location_is("it to be handed over", &name, |status| {
-                status.velero_backup_storage_location.as_ref().is_some_and(|velero| velero.name.is_some())
-            })
-            .await?;
+        handed_over(attack_cluster, &mallory, &name).await?;
     }
     // Velero would go on trying to reach them.
     for number in 0..5 {
@@ -267,7 +263,35 @@ pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) 
     locations_refused(attack_cluster, "c9", attempts).await
 }
 
+/// In another bucket it is another place.
+pub(crate) async fn c10_the_same_folder_by_the_name_of_a_store_and_by_its_address(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker("c10").await?;
+    keys(&mallory).await?;
+    let at = |url: &str, bucket: &str| {
+        let config = json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": url});
+        aws(json!({"config": config, "objectStorage": {"bucket": bucket}}))
+    };
+    let name = "https://store.example.com:9000";
+    let spec = json!({"spec": {"backupStorageLocationSpec": at(name, "shared")}});
+    mallory.create::<NonAdminBackupStorageLocation>("named", spec).await?;
+    handed_over(attack_cluster, &mallory, "named").await?;
+    let address = "https://127.0.0.1:9000";
+    let words = attack_cluster.location_refused(&mallory, "numbered", at(address, "shared")).await?;
+    ensure!(words.contains("is used by another storage location"), "{words}");
+    let spec = json!({"spec": {"backupStorageLocationSpec": at(address, "other")}});
+    mallory.create::<NonAdminBackupStorageLocation>("elsewhere", spec).await?;
+    handed_over(attack_cluster, &mallory, "elsewhere").await?;
+    for name in ["named", "numbered", "elsewhere"] {
+        mallory.delete::<NonAdminBackupStorageLocation>(name).await?;
+        mallory.gone::<NonAdminBackupStorageLocation>(name).await?;
+    }
+    Ok(())
+}
+
 /// C13: a tenant approves its own location
+/// planted: a policy that requires no approval
 pub(crate) async fn c13_a_request_for_approval_that_approves_itself(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -303,14 +327,48 @@ pub(crate) async fn c13_a_request_for_approval_that_approves_itself(
     ensure!(!storages.iter().any(|storage| storage.name_any().ends_with(&uid)), "Velero has it");
     let secrets = attack_cluster.test_cluster.admin::<Secret>().await?.list(&ListParams::default()).await?;
     ensure!(!secrets.iter().any(|secret| secret.name_any().ends_with(&uid)), "its Secret was copied");
-    Ok(())
+
+    // The planted weakness: where nobody has to approve it, Velero is given such a location.
+    let other = attack_cluster.attacker("c13-weak").await?;
+    keys(&other).await?;
+    let spec = json!({"spec": {"backupStorageLocationSpec": aws(json!({}))}});
+    other.create::<NonAdminBackupStorageLocation>("own", spec).await?;
+    handed_over(attack_cluster, &other, "own").await?;
+    other.delete::<NonAdminBackupStorageLocation>("own").await?;
+    other.gone::<NonAdminBackupStorageLocation>("own").await
 }
 
 /// C15: a provider that is not allowed
+/// planted: a policy that lists the provider
 pub(crate) async fn c15_a_provider_nobody_allowed(attack_cluster: &AttackCluster) -> Result<()> {
     let providers = ["replicated.com/hostpath", "velero.io/fs", "AWS ", ""];
     let attempts = providers.map(|provider| ("provider", aws(json!({ "provider": provider }))));
-    locations_refused(attack_cluster, "c15", attempts).await
+    locations_refused(attack_cluster, "c15", attempts).await?;
+
+    // One that nacre knows, and the policy does not list. The planted weakness: where it does, Velero is given it.
+    let gcp = json!({"provider": "gcp", "objectStorage": {"bucket": "mine"},
+        "credential": {"name": "gcp", "key": "cloud"}});
+    locations_refused(attack_cluster, "c15", [("provider", gcp.clone())]).await?;
+    let other = attack_cluster.attacker("c15-weak").await?;
+    other.keep_keys("gcp", GCP).await?;
+    let spec = json!({"spec": {"backupStorageLocationSpec": gcp}});
+    other.create::<NonAdminBackupStorageLocation>("own", spec).await?;
+    handed_over(attack_cluster, &other, "own").await?;
+    other.delete::<NonAdminBackupStorageLocation>("own").await?;
+    other.gone::<NonAdminBackupStorageLocation>("own").await
+}
+
+/// A credential of the shape that Google's have.
+const GCP: &str = r#"{"type": "service_account", "client_email": "velero@shop-1.iam.gserviceaccount.com",
+    "private_key": "-----BEGIN PRIVATE KEY-----\nMIIE+/w=\n-----END PRIVATE KEY-----\n",
+    "token_uri": "https://oauth2.googleapis.com/token"}"#;
+
+/// Waits until Velero has been given a location.
+async fn handed_over(attack_cluster: &AttackCluster, tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    let own = tenant.api::<NonAdminBackupStorageLocation>().get(name).await?;
+    let velero = velero_name(&tenant.namespace, name, &own.uid().context("a uid")?);
+    let storages = attack_cluster.test_cluster.admin::<BackupStorageLocation>().await?;
+    eventually("it to be handed over", TIMEOUT, async || storages.get(&velero).await.map(drop)).await
 }
 
 /// C17: more locations than the limit
@@ -330,11 +388,7 @@ pub(crate) async fn c17_a_flood_of_locations(attack_cluster: &AttackCluster) -> 
                 .is_some_and(|found| found.status == "False" && found.message.contains('3'))
         })
         .await?;
-    mallory
-        .location_is("the first to be handed over", "l0", |status| {
-            status.velero_backup_storage_location.as_ref().is_some_and(|velero| velero.name.is_some())
-        })
-        .await?;
+    handed_over(attack_cluster, &mallory, "l0").await?;
     let requests = attack_cluster.test_cluster.admin::<NonAdminBackupStorageLocationRequest>().await?;
     let of_mallory = |request: &NonAdminBackupStorageLocationRequest| {
         request.annotations().values().any(|value| *value == mallory.namespace)

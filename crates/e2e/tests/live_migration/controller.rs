@@ -8,13 +8,14 @@ use anyhow::{Result, ensure};
 use bed::{Bed, eventually};
 use e2e::{NACRE, TestCluster, at_length};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, RoleBinding};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::ask::{TIMEOUT, expect_writes, user};
-use crate::cluster::{MIGRATE, furnished, migration, people, rules};
+use crate::cluster::{MIGRATE, a_user, bind, furnished, migration, people, rules};
 
 /// A cluster with nacre's roles and account, set up to look after live-migration permissions.
 async fn kept() -> Result<TestCluster> {
@@ -222,4 +223,38 @@ async fn grants_end_in_time_and_across_downtime() -> Result<()> {
     let _nacre = test_cluster.start_nacre().await?;
     gone("nacre:migrate:user:late").await?;
     expect_writes(bed, &user("extended"), "shop", true).await
+}
+
+/// The same on a real API server, by an administrator's hand.
+#[tokio::test]
+async fn g6_a_right_that_is_handed_out_is_written_down_reported_and_counted() -> Result<()> {
+    const WHO_CAN: &str = "nacre.dev/who-can-migrate";
+    const MIA: &str = "user mia in all namespaces: create";
+    let test_cluster = kept().await?;
+    let bed = &test_cluster.bed;
+    let nacre = test_cluster.start_nacre().await?;
+    let client = bed.client().await?;
+    let settings = Api::<ConfigMap>::namespaced(client.clone(), "kube-system");
+    let written = async |what: &str, text: &str| {
+        bed::wait_until(what, TIMEOUT, settings.clone(), "nacre-migration", |config| {
+            config?.annotations().get(WHO_CAN)?.contains(text).then_some(())
+        })
+        .await
+    };
+    written("the first answer", "").await?;
+    bind(bed, None, "handed-out", MIGRATE, a_user("mia")).await?;
+    written("the new answer", MIA).await?;
+    let events = Api::<Event>::namespaced(client, "kube-system");
+    eventually("an Event and a step of the counter", TIMEOUT, async || {
+        let all = events.list(&ListParams::default()).await?.items;
+        let reported = |event: &Event| {
+            event.reason.as_deref() == Some("MigrationRightsChanged")
+                && event.message.as_deref().is_some_and(|note| note.contains(MIA))
+        };
+        ensure!(all.iter().any(reported), "{all:#?}");
+        let metrics = nacre.metrics().await?;
+        ensure!(metrics.contains("nacre_migration_subjects_changes_total 1"), "{metrics}");
+        Ok(())
+    })
+    .await
 }

@@ -103,6 +103,7 @@ fn merge(change: Value) -> Patch<Value> {
 }
 
 /// G2: deleting or changing the migrations of a node drain
+/// planted: the guard is off
 #[tokio::test]
 async fn g2_a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<()> {
     let bed = guarded().await?;
@@ -173,6 +174,17 @@ async fn g2_a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Resul
     drains(&infra, "shop", "kubevirt-evacuation-2").await?;
     migrations(&root, "shop").patch("kubevirt-evacuation-2", &change, &finalizers).await?;
     migrations(&root, "shop").delete("kubevirt-evacuation-2", &DeleteParams::default()).await?;
+
+    // The planted weakness: without the guard a granted tenant ends a drain.
+    drains(&infra, "shop", "kubevirt-evacuation-3").await?;
+    migration(&bed, &["install", "--guard", "off"]).await?.with(0)?;
+    let theirs = migrations(&ann, "shop");
+    eventually("the guard to be gone", TIMEOUT, async || {
+        theirs.patch("kubevirt-evacuation-3", &change, &finalizers).await.map(drop)
+    })
+    .await?;
+    theirs.delete("kubevirt-evacuation-3", &DeleteParams::default()).await?;
+    assert!(migrations(&root, "shop").get_opt("kubevirt-evacuation-3").await?.is_none());
     Ok(())
 }
 
@@ -234,6 +246,7 @@ async fn g3_g4_h11_a_granted_tenant_sends_machines_only_where_the_administrators
 }
 
 /// G5: a grant extended, widened to another user, or copied into a Role of one's own
+/// planted: the guard is off
 #[tokio::test]
 async fn g5_the_right_is_neither_handed_on_nor_hoarded_nor_prolonged() -> Result<()> {
     let bed = guarded().await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminRestore, Phase};
 use bed::{eventually, wait_until};
-use e2e::{NodeCluster, VELERO};
+use e2e::{NodeCluster, NodeTenant, VELERO};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
@@ -27,7 +27,7 @@ const BOMB: u64 = 2 << 30;
 const LIMITS: &str = "--limits=memory=512Mi,ephemeral-storage=512Mi";
 
 /// The contents of the only backup in a bucket.
-fn contents(bucket: &Path) -> Result<PathBuf> {
+pub(crate) fn contents(bucket: &Path) -> Result<PathBuf> {
     let mut folders = vec![bucket.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
@@ -63,7 +63,7 @@ fn forge(contents: &Path, namespace: &str, bytes: u64) -> Result<()> {
 }
 
 /// How Velero's pods ended, as the node says it: evicted, or killed and started again.
-async fn ends(cluster: &NodeCluster) -> Result<Vec<String>> {
+pub(crate) async fn ends(cluster: &NodeCluster) -> Result<Vec<String>> {
     let pods = Api::<Pod>::namespaced(cluster.site.client().await?, VELERO);
     let found = pods.list(&ListParams::default().labels("deploy=velero")).await?;
     let mut ends = Vec::new();
@@ -77,6 +77,15 @@ async fn ends(cluster: &NodeCluster) -> Result<Vec<String>> {
         }
     }
     Ok(ends)
+}
+
+/// Waits until Velero has been given a restore.
+pub(crate) async fn until_velero_has(tenant: &NodeTenant<'_>, restore: &str) -> Result<()> {
+    let restores = tenant.api::<NonAdminRestore>();
+    wait_until("the restore to be Velero's", PATIENCE, restores, restore, |restore| {
+        (restore?.status.as_ref()?.phase == Some(Phase::Created)).then_some(())
+    })
+    .await
 }
 
 /// A11
@@ -110,10 +119,7 @@ async fn a11_a_bomb_ends_veleros_pod_at_its_limits_and_the_neighbours_restore_go
 
     // The neighbour asks while Velero works on the bomb.
     shop.cli(&["restore", "create", "boom", "--from-backup", "one"]).await?.with_code(0)?;
-    wait_until("the bomb to be Velero's", PATIENCE, shop.api::<NonAdminRestore>(), "boom", |restore| {
-        (restore?.status.as_ref()?.phase == Some(Phase::Created)).then_some(())
-    })
-    .await?;
+    until_velero_has(&shop, "boom").await?;
     let start = std::time::Instant::now();
     farm.cli(&["restore", "create", "back", "--from-backup", "daily", "--wait", "--timeout=8m"])
         .await?

@@ -1,17 +1,17 @@
 //! CSI snapshots with real Velero: taken, lost, restored, and the truth about each. The driver and the snapshot controller
-//! are stand-ins (`csi_driver.rs`).
+//! are stand-ins (`e2e/src/csi_driver.rs`).
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, NonAdminRestore, condition};
 use bed::{Bed, eventually};
+use e2e::csi_driver::{Driver, Snapshots};
 use e2e::{Tenant, TestCluster};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
-use crate::csi_driver::{Driver, Snapshots};
 use crate::dedicated;
 use crate::snapshot_classes::{CLASSES, claim};
 

@@ -104,8 +104,8 @@ pub(crate) const OF_SNAPSHOTS: [&str; 5] = [
     "volumesnapshots",
 ];
 
-/// What no test shows. Velero's node agent lists it when it accepts a DataUpload, to run the data mover where the claim's
-/// volume is attached (`GetPVCAttachingNodeOS`): that needs a CSI driver on a node.
+/// What data movers alone need. Velero's node agent lists it when it accepts a DataUpload, to run the data mover where the
+/// claim's volume is attached (`GetPVCAttachingNodeOS`). `node/moved.rs` shows that it does.
 const OF_DATA_MOVERS: [&str; 1] = ["volumeattachments"];
 
 /// A kind that only a CRD knows.

@@ -1,19 +1,24 @@
 //! What Velero imports from a tenant's bucket, with real Velero and nacre down: it keeps nothing that nacre did not give.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use bed::{Bed, eventually};
+use bed::{Bed, eventually, wait_until};
 use e2e::{VELERO, refused_by};
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicyBinding;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::fence::cluster::{Fenced, TIMEOUT};
+
+/// A backup of another tenant.
+const SOMEBODY_ELSES: &str = "victim-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 
 pub(crate) fn shaped(name: &str) -> String {
     format!("shop-{name}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f")
@@ -36,8 +41,8 @@ pub(crate) fn plant_next_to(contents: &Path, name: &str, change: impl Fn(&mut Va
     Ok(std::fs::write(folder.join("velero-backup.json"), backup.to_string())?)
 }
 
-/// Volumes of a planted backup, of a pod in this namespace: one that is over, and one as Velero creates those that it is
-/// about to run.
+/// Volumes of a planted backup, of a pod in this namespace: one that is over, one as Velero creates those that it is about to
+/// run, and one that says by name alone that it is of somebody else's backup.
 fn plant_volumes(fenced: &Fenced, backup: &str, name: &str, namespace: &str) -> Result<()> {
     let volume = |name: String, status: Value| {
         json!({"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
@@ -49,9 +54,12 @@ fn plant_volumes(fenced: &Fenced, backup: &str, name: &str, namespace: &str) -> 
         "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": namespace, "name": "till"}, "volume": "data",
             "backupStorageLocation": "x", "repoIdentifier": "r"}, "status": status})
     };
+    let mut by_name = volume(format!("{name}-by-name"), json!({"phase": "Completed"}));
+    by_name["metadata"]["labels"] = json!({"velero.io/backup-name": SOMEBODY_ELSES});
     let volumes = json!([
         volume(name.to_owned(), json!({"phase": "Completed"})),
-        volume(format!("{name}-new"), json!({}))
+        volume(format!("{name}-new"), json!({})),
+        by_name,
     ]);
     let genuine = fenced.contents.parent().and_then(Path::parent).context("a folder")?;
     let file =
@@ -144,9 +152,10 @@ async fn refusal_is_counted(fenced: &Fenced) -> Result<()> {
 /// A2
 /// A4
 /// A6
+/// H8: own bucket: a planted PodVolumeBackup with the name of another tenant's backup
 /// planted: the policies for imports are not in force
 #[tokio::test(flavor = "multi_thread")]
-async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
+async fn h2_a2_a4_a6_h8_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
     stripping_is_there(&fenced).await?;
     // As a schedule of the Go controller's made it, honestly or not; and one that claims to be somebody else's.
@@ -179,7 +188,7 @@ async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> 
     ensure!(backups.get_opt(foreign).await?.is_none(), "a name is nothing to strip");
     refusal_is_counted(&fenced).await?;
     let volumes = fenced.cluster.bed.velero_api("PodVolumeBackup").await?;
-    for name in ["stolen", "stolen-new"] {
+    for name in ["stolen", "stolen-new", "stolen-by-name", "stripped-by-name"] {
         ensure!(volumes.get_opt(name).await?.is_none(), "Velero was given a volume of the victim's");
     }
     for name in ["stripped", "stripped-new"] {
@@ -204,8 +213,8 @@ async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> 
     plant_volumes(&fenced, &shaped("z-again"), "refused", "shop")?;
     look(&fenced, &shaped("z-again")).await?;
     ensure!(backups.get_opt(&again).await?.is_none(), "it kept the label of a schedule");
-    for name in ["refused", "refused-new"] {
-        ensure!(volumes.get_opt(name).await?.is_none(), "it kept a finalizer");
+    for name in ["refused", "refused-new", "refused-by-name"] {
+        ensure!(volumes.get_opt(name).await?.is_none(), "it kept a finalizer, or another's name");
     }
 
     // The planted weakness: with no policy at all, everything arrives as it was written.
@@ -220,5 +229,52 @@ async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> 
     backups.get(foreign).await.context("it lies in the bucket as before")?;
     let loot = volumes.get("loot").await.context("a volume of the victim's")?;
     assert_eq!(loot.data["spec"]["pod"]["namespace"], "victim");
+    let by_name = volumes.get("loot-by-name").await.context("a volume by another's name")?;
+    assert_eq!(by_name.labels()["velero.io/backup-name"], SOMEBODY_ELSES);
+    Ok(())
+}
+
+/// A backup of the whole cluster, as a Velero before 1.18.3 imports it: Velero itself leaves it alone since then.
+async fn import_greedy(fenced: &Fenced, name: &str, status: Value) -> Result<kube::Result<DynamicObject>> {
+    let velero = fenced.cluster.bed.service_account_client(VELERO, "velero").await?;
+    let backups = Api::<DynamicObject>::namespaced_with(velero, VELERO, &api::Kind::Backup.resource());
+    let location = backups.get(&fenced.backup).await?.data["spec"]["storageLocation"].clone();
+    let greedy = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {"name": name,
+            "labels": {"openshift.io/oadp-nab-origin-nacuuid": name}},
+        "spec": {"storageLocation": location, "includedNamespaces": ["*"], "includeClusterResources": true},
+        "status": status});
+    Ok(backups.create(&PostParams::default(), &serde_json::from_value(greedy)?).await)
+}
+
+/// planted: the policies for imports are not in force
+#[tokio::test(flavor = "multi_thread")]
+async fn a1_no_backup_of_the_whole_cluster_runs_although_velero_found_it_in_a_tenants_bucket() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
+    fenced.cluster.bed.namespace("victim").await?;
+    let pin = json!({"metadata": {"name": "till"}, "stringData": {"pin": "1234"}});
+    let secrets = Api::<Secret>::namespaced(fenced.client.clone(), "victim");
+    secrets.create(&PostParams::default(), &serde_json::from_value(pin)?).await?;
+    let phases =
+        ["New", "Queued", "ReadyToStart", "InProgress", "Completed"].map(|phase| json!({"phase": phase}));
+    for (number, status) in phases.into_iter().chain([json!({})]).enumerate() {
+        let said = status.to_string();
+        let made = import_greedy(&fenced, &shaped(&format!("greedy-{number}")), status).await?;
+        refused_by("nacre-tenant-backups", made).context(said)?;
+    }
+
+    // The planted weakness: without the policies Velero copies everybody's Secrets into the tenant's bucket.
+    fenced.take_imports_fence_away().await?;
+    let name = shaped("greedy");
+    import_greedy(&fenced, &name, json!({"phase": "New"})).await??;
+    let backups = fenced.cluster.bed.velero_api("Backup").await?;
+    wait_until("the backup to end", TIMEOUT, backups, &name, |backup| {
+        backup?.data["status"]["completionTimestamp"].as_str().map(|_| ())
+    })
+    .await?;
+    let folder = fenced.contents.parent().and_then(Path::parent).context("a folder")?;
+    let listed = folder.join(&name).join(format!("{name}-resource-list.json.gz"));
+    let mut list = String::new();
+    GzDecoder::new(std::fs::File::open(listed)?).read_to_string(&mut list)?;
+    ensure!(list.contains("victim/till"), "the forgery is a good one: {list}");
     Ok(())
 }

@@ -3,7 +3,6 @@
 mod admission;
 mod bomb;
 mod csi;
-mod csi_driver;
 mod dedicated;
 mod demo;
 mod downloads;

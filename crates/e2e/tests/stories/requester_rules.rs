@@ -14,6 +14,8 @@ use crate::downloads;
 use crate::program::nacre;
 use crate::requester::{grant, operator, record};
 
+const POLICY: &str = "backup: {delete: own}";
+
 /// A condition of a backup that is False, once it is.
 async fn refused(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
     let is_false = |backup: Option<&NonAdminBackup>| {
@@ -23,10 +25,11 @@ async fn refused(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String>
     tenant.wait("it to be refused", name, is_false).await
 }
 
+/// planted: `backup.delete: anyone`
 #[tokio::test(flavor = "multi_thread")]
-async fn hooks_deletion_and_confirmation_are_for_those_who_may() -> Result<()> {
+async fn b2_e3_hooks_deletion_and_confirmation_are_for_those_who_may() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
-    test_cluster.set_policy("backup: {delete: own}").await?;
+    test_cluster.set_policy(POLICY).await?;
     test_cluster.admission().await?;
     test_cluster.record_requesters().await?;
     let _nacre = test_cluster.start_nacre().await?;
@@ -144,8 +147,16 @@ async fn data_is_deleted_by_who_asked_for_it(
     let asked = test_cluster.admin::<DeleteBackupRequest>().await?.list(&ListParams::default()).await?;
     ensure!(asked.items.is_empty(), "{:?}", asked.items);
     bob.edit::<NonAdminBackup>("dumped", json!({"spec": {"deleteBackup": false}})).await?;
-    bob.edit::<NonAdminBackup>("dumped", deletion).await?;
-    bob.gone::<NonAdminBackup>("dumped").await
+    bob.edit::<NonAdminBackup>("dumped", deletion.clone()).await?;
+    bob.gone::<NonAdminBackup>("dumped").await?;
+
+    // The planted weakness: where anybody may delete data, eve does.
+    bob.back_up("kept").await?;
+    ensure!(bob.backup_ends("kept").await? == "Completed");
+    test_cluster.set_policy("backup: {delete: anyone}").await?;
+    eve.edit::<NonAdminBackup>("kept", deletion).await?;
+    eve.gone::<NonAdminBackup>("kept").await?;
+    test_cluster.set_policy(POLICY).await
 }
 
 /// The Velero Backup and the finalizer; nobody could see a phase in between.

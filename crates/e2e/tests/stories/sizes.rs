@@ -15,6 +15,7 @@ fn request(kind: Kind, name: &str, metadata: &Value, spec: &Value) -> Result<Dyn
 }
 
 /// The same attempts with the policies off, and on: the API server itself has no objection to a megabyte.
+/// planted: the policies about sizes are not in force
 #[tokio::test(flavor = "multi_thread")]
 async fn b8_a_megabyte_is_refused_while_nacre_is_down() -> Result<()> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;

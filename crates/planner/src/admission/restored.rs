@@ -107,9 +107,10 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
                 list(&of_velero)
             ),
         )
+        .with("moved", moved(namespace))
         .with("volume", format!("namespaceObject == null && !variables.forgeable && variables.resource in {}", list(&VOLUMES)))
         .demand(
-            "variables.home || variables.by_itself || variables.volume",
+            "variables.home || variables.by_itself || variables.moved || variables.volume",
             "a tenant's restore brings back nothing outside the tenant's namespace, and nothing without a namespace but \
              volumes from the administrators' storage",
         )
@@ -139,6 +140,21 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
              write to: create a new one",
         )
         .done()
+}
+
+/// The empty claim into which a data mover restores a volume: in Velero's namespace, with the labels of the tenant's claim.
+/// It belongs to the DataDownload of its name. What Velero restores out of a backup belongs to nobody: Velero takes owners
+/// out of it.
+fn moved(namespace: &str) -> String {
+    let owners = at("object", &["metadata", "ownerReferences"], "[]");
+    let sources =
+        ["dataSource", "dataSourceRef"].map(|source| format!("!has(object.spec.{source})")).join(" && ");
+    format!(
+        "{IN_NAMESPACE} == '{namespace}' && variables.resource == 'persistentvolumeclaims' && {sources} && \
+         ({owners}).exists(owner, owner.kind == '{}' && owner.apiVersion.startsWith('{}/') && owner.name == object.metadata.name)",
+        Kind::DataDownload.name(),
+        Kind::DataDownload.group(),
+    )
 }
 
 /// Whether the request is about one of these resources, in Velero's patterns: a star ends at a dot, two do not. Looking

@@ -54,6 +54,35 @@ fn a_tenants_restore_stays_in_the_very_namespace_it_was_asked_for_in() {
     }
 }
 
+/// A data mover restores into a claim of its own, which it gives the labels of the tenant's.
+#[test]
+fn a_data_movers_own_claim_is_made_in_veleros_namespace_and_no_other() {
+    let policy = restored::objects("velero");
+    let owner = |kind: &str, name: &str| {
+        json!({"metadata": {"ownerReferences": [{"apiVersion": "velero.io/v2alpha1", "kind": kind, "name": name}]},
+            "spec": {"storageClassName": "fast"}})
+    };
+    let ask = |object: &Value, plural: &'static str, namespace: &'static str| {
+        Ask::create(restored(RestoredFrom::TenantStorage, object))
+            .by(VELERO)
+            .of("", plural)
+            .inside(namespace, UID)
+            .passes(&policy)
+    };
+    let own = owner("DataDownload", "x");
+    assert!(ask(&own, "persistentvolumeclaims", "velero"));
+    assert!(!ask(&own, "persistentvolumeclaims", "other"));
+    assert!(!ask(&own, "secrets", "velero"));
+    for other in [owner("DataDownload", "y"), owner("Restore", "x"), json!({"spec": {}})] {
+        assert!(!ask(&other, "persistentvolumeclaims", "velero"), "{other}");
+    }
+    for source in ["dataSource", "dataSourceRef"] {
+        let mut with = own.clone();
+        with["spec"][source] = json!({"kind": "PersistentVolumeClaim", "name": "z"});
+        assert!(!ask(&with, "persistentvolumeclaims", "velero"), "{source}");
+    }
+}
+
 #[test]
 fn a_request_that_changes_nothing_is_not_looked_at_twice_and_any_change_is() {
     let policy = restored::objects("velero");

@@ -282,7 +282,7 @@ fn owners_see_what_they_use_in_their_own_requests() {
     let second = json!({"name": "data", "state": "Saved", "bytes": 110, "newBytes": 10});
     let failed = json!({"name": "logs", "state": "Failed", "totalBytes": 7000});
     let backup = |status, spec, claims| request::<NonAdminBackup>("veleroBackup", &status, spec, claims);
-    let backups = [
+    let backups = vec![
         backup(over("Completed", "10:00", "10:10"), &here, &[first.clone(), failed]),
         backup(over("PartiallyFailed", "11:00", "11:01"), &here, &[second]),
         backup(runs("11:55"), &here, &[]),

@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 use api::RestoredFrom;
 use bed::{Bed, wait_until};
 use e2e::{TestCluster, VELERO, refused_by};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, PersistentVolumeClaim, Pod, SecurityContext, Service, ServiceAccount,
+};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -183,6 +185,41 @@ async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_backup_only_the_innocent_part_p
         assert!(arrived.contains(&expected), "{expected} is not in {arrived:?}");
     }
     shop.api::<Service>().get("front").await?;
+    Ok(())
+}
+
+/// Init containers in a Restore's hooks: nacre passes none on, and the API server lets none through.
+/// planted: the policies around Velero are not in force
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_hook_adds_no_privileged_init_container_to_a_restored_pod() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().api_server_flag("--allow-privileged=true");
+    let fenced = Fenced::prepare(bed, &[]).await?;
+    fenced.fence_is_there().await?;
+    let plain = json!({"spec": {"containers": [{"name": "web", "image": "web"}]}});
+    fenced.forge(|tarball| tarball.add("pods", &in_shop("v1", "Pod", "web", &plain)))?;
+    let init =
+        json!({"name": "hook", "image": "any", "command": ["any"], "securityContext": {"privileged": true}});
+    let hook = json!({"name": "h", "postHooks": [{"init": {"initContainers": [init]}}]});
+    let spec =
+        json!({"backupName": fenced.backup, "includedNamespaces": ["shop"], "hooks": {"resources": [hook]}});
+    let pods = Api::<Pod>::namespaced(fenced.client.clone(), "shop");
+    let attempt =
+        async || fenced.attempt(RestoredFrom::TenantStorage, spec.clone(), TIMEOUT).await?.context("stuck");
+
+    let ended = attempt().await?;
+    reported(ended.data["status"]["phase"].as_str().unwrap_or_default())?;
+    ensure!(pods.get_opt("web").await?.is_none(), "a privileged pod");
+    fenced.shop().await?.api::<ConfigMap>().get("prices").await.context("the innocent part")?;
+
+    fenced.take_the_fence_away().await?;
+    attempt().await?;
+    let pod = pods.get("web").await.context("the planted weakness")?;
+    let init = pod.spec.and_then(|spec| spec.init_containers).unwrap_or_default();
+    let privileged = |context: &SecurityContext| context.privileged == Some(true);
+    ensure!(
+        init.iter().any(|one| one.security_context.as_ref().is_some_and(privileged)),
+        "the hook is a good one: {init:?}"
+    );
     Ok(())
 }
 

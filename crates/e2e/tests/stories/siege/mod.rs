@@ -74,6 +74,8 @@ struct Siege {
 impl Siege {
     async fn lay(mode: Mode) -> Result<Self> {
         let bed = Bed::builder().velero_flag("--features=EnableCSI");
+        // Before Velero ends a restore, it waits so long for claims to be bound, ten minutes by default.
+        let bed = bed.velero_flag("--resource-timeout=30s");
         let fenced = match mode {
             Mode::Shared => {
                 // With its cache Velero waits for ever for kinds that do not exist (X4).

@@ -1,15 +1,21 @@
 //! A stand-in for a CSI driver with its provisioner, for the snapshot controller, and for what Kubernetes does about claims:
 //! the real ones are not to be had here. What is on a disk is a text, and a snapshot keeps the text of its moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
+use bed::NODE;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
+
+use crate::VELERO;
 
 const DRIVER: &str = "fast.csi.test";
 const CLASS: &str = "fast";
@@ -18,7 +24,7 @@ const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 
 /// What the driver does about snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Snapshots {
+pub enum Snapshots {
     /// It takes them.
     Ready,
     /// It begins, and reports an error.
@@ -28,7 +34,7 @@ pub(crate) enum Snapshots {
 }
 
 /// The driver. It works until it is dropped.
-pub(crate) struct Driver {
+pub struct Driver {
     work: Work,
     task: tokio::task::JoinHandle<()>,
 }
@@ -41,8 +47,25 @@ impl Drop for Driver {
 
 impl Driver {
     /// Starts it. Its client is an administrator's.
-    pub(crate) fn start(client: Client, snapshots: Snapshots) -> Self {
-        let work = Work { client, snapshots, disks: Arc::default(), owned: Arc::default() };
+    pub fn start(client: Client, snapshots: Snapshots) -> Self {
+        Self::start_with(client, snapshots, None)
+    }
+
+    /// The same where pods run: claims in Velero's namespace, which its data movers mount, get volumes that are folders in
+    /// this one. The text is in the file `disk`.
+    pub fn start_on_node(client: Client, snapshots: Snapshots, folder: PathBuf) -> Self {
+        Self::start_with(client, snapshots, Some(folder))
+    }
+
+    fn start_with(client: Client, snapshots: Snapshots, folder: Option<PathBuf>) -> Self {
+        let work = Work {
+            client,
+            snapshots,
+            folder,
+            disks: Arc::default(),
+            owned: Arc::default(),
+            found: Arc::default(),
+        };
         let working = work.clone();
         let task = tokio::spawn(async move {
             let mut pace = tokio::time::interval(PACE);
@@ -55,26 +78,31 @@ impl Driver {
     }
 
     /// What is on the disk of a claim; fails as long as it has none.
-    pub(crate) async fn read(&self, namespace: &str, claim: &str) -> Result<String> {
+    pub async fn read(&self, namespace: &str, claim: &str) -> Result<String> {
         let handle = self.work.handle_of(namespace, claim).await?;
-        self.work.disk(&handle).context("no such disk")
+        // What a data mover wrote is in its folder.
+        let file = self.work.file(&handle).filter(|file| file.exists());
+        file.map_or_else(
+            || self.work.disk(&handle).context("no such disk"),
+            |file| Ok(std::fs::read_to_string(file)?),
+        )
     }
 
     /// Writes onto the disk of a claim.
-    pub(crate) async fn write(&self, namespace: &str, claim: &str, text: &str) -> Result<()> {
+    pub async fn write(&self, namespace: &str, claim: &str, text: &str) -> Result<()> {
         let handle = self.work.handle_of(namespace, claim).await?;
         self.work.put(&handle, text);
         Ok(())
     }
 
     /// How many snapshots the storage has.
-    pub(crate) fn snapshots(&self) -> usize {
+    pub fn snapshots(&self) -> usize {
         let disks = self.work.disks.lock().unwrap_or_else(PoisonError::into_inner);
         disks.keys().filter(|handle| handle.starts_with("snapshot-")).count()
     }
 
     /// Takes every snapshot out of the storage, and returns them.
-    pub(crate) fn lose_snapshots(&self) -> BTreeMap<String, String> {
+    pub fn lose_snapshots(&self) -> BTreeMap<String, String> {
         let mut disks = self.work.disks.lock().unwrap_or_else(PoisonError::into_inner);
         let (lost, left) =
             std::mem::take(&mut *disks).into_iter().partition(|(handle, _)| handle.starts_with("snapshot-"));
@@ -83,7 +111,7 @@ impl Driver {
     }
 
     /// Puts snapshots back.
-    pub(crate) fn find_snapshots(&self, lost: BTreeMap<String, String>) {
+    pub fn find_snapshots(&self, lost: BTreeMap<String, String>) {
         self.work.disks.lock().unwrap_or_else(PoisonError::into_inner).extend(lost);
     }
 }
@@ -92,10 +120,14 @@ impl Driver {
 struct Work {
     client: Client,
     snapshots: Snapshots,
+    /// Where the volumes are that pods mount.
+    folder: Option<PathBuf>,
     /// Disks and snapshots, by handle.
     disks: Arc<Mutex<BTreeMap<String, String>>>,
     /// The snapshots that go with their VolumeSnapshotContent, by its name.
     owned: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The contents that are bound to the VolumeSnapshot that names them.
+    found: Arc<Mutex<BTreeSet<String>>>,
 }
 
 fn kind(name: &str) -> ApiResource {
@@ -115,6 +147,11 @@ impl Work {
     fn put(&self, handle: &str, text: &str) {
         let mut disks = self.disks.lock().unwrap_or_else(PoisonError::into_inner);
         disks.insert(handle.to_owned(), text.to_owned());
+    }
+
+    /// The file with the text of a disk that pods mount.
+    fn file(&self, handle: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(handle).join("disk"))
     }
 
     async fn handle_of(&self, namespace: &str, claim: &str) -> Result<String> {
@@ -139,12 +176,18 @@ impl Work {
         let claims = Api::<PersistentVolumeClaim>::all(self.client.clone());
         for claim in claims.list(&ListParams::default()).await?.items {
             let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
+            // A claim with a selector is given a volume that is there, by whoever made it.
+            let selects = claim.spec.as_ref().is_some_and(|spec| spec.selector.is_some());
             if claim.metadata.deletion_timestamp.is_some() {
-                drop(self.let_go(&claim).await);
-            } else if class == Some(CLASS) {
+                // On a node Kubernetes does that itself.
+                if self.folder.is_none() {
+                    drop(self.let_go(&claim).await);
+                }
+            } else if class == Some(CLASS) && !selects {
                 drop(self.provision(&claim).await);
             }
         }
+        self.remove_released().await?;
         self.look_at_contents().await?;
         let snapshots = Api::<DynamicObject>::all_with(self.client.clone(), &kind("VolumeSnapshot"));
         for snapshot in snapshots.list(&ListParams::default()).await?.items {
@@ -157,10 +200,27 @@ impl Work {
         Ok(())
     }
 
+    /// A volume whose claim is gone goes, if its policy says so.
+    async fn remove_released(&self) -> Result<()> {
+        let volumes = Api::<PersistentVolume>::all(self.client.clone());
+        for volume in volumes.list(&ListParams::default()).await?.items {
+            let spec = volume.spec.clone().unwrap_or_default();
+            let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
+            if spec.storage_class_name.as_deref() == Some(CLASS)
+                && spec.persistent_volume_reclaim_policy.as_deref() == Some("Delete")
+                && matches!(phase, Some("Released" | "Failed"))
+            {
+                volumes.delete(&volume.name_any(), &DeleteParams::default()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// A content that names a snapshot of the storage is ready. When one with policy Delete goes, its snapshot goes.
     async fn look_at_contents(&self) -> Result<()> {
         let found = self.contents().list(&ListParams::default()).await?.items;
         for content in &found {
+            self.follow(content).await?;
             let handle = text(content, "/spec/source/snapshotHandle");
             if let Some(handle) = handle.filter(|handle| {
                 self.disk(handle).is_some()
@@ -184,6 +244,23 @@ impl Work {
         // A content that is kept after all does not take its snapshot with it.
         owned.retain(|name, _| found.iter().filter(deletes).any(|content| content.name_any() == *name));
         owned.extend(found.iter().filter(deletes).filter_map(named));
+        Ok(())
+    }
+
+    /// A content with policy Delete goes with its VolumeSnapshot.
+    async fn follow(&self, content: &DynamicObject) -> Result<()> {
+        let name = content.name_any();
+        let is_found = self.found.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
+        let deletes = text(content, "/spec/deletionPolicy").as_deref() == Some("Delete");
+        let of = (
+            text(content, "/spec/volumeSnapshotRef/namespace"),
+            text(content, "/spec/volumeSnapshotRef/name"),
+        );
+        if let (true, true, (Some(namespace), Some(snapshot))) = (is_found, deletes, of)
+            && self.snapshots_in(&namespace).get_opt(&snapshot).await?.is_none()
+        {
+            drop(self.contents().delete(&name, &DeleteParams::default()).await);
+        }
         Ok(())
     }
 
@@ -216,9 +293,23 @@ impl Work {
         self.put(&handle, &from);
         let reference = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace,
             "name": name, "uid": uid});
-        let volume = json!({"metadata": {"name": handle}, "spec": {"accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "1Gi"}, "storageClassName": CLASS, "claimRef": reference,
-            "csi": {"driver": DRIVER, "volumeHandle": handle}}});
+        let mut volume = json!({"metadata": {"name": handle}, "spec": {"accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"}, "storageClassName": CLASS, "claimRef": reference}});
+        match self.file(&handle).filter(|_| namespace == VELERO) {
+            Some(file) => {
+                let folder = file.parent().context("a folder")?;
+                std::fs::create_dir_all(folder)?;
+                // A data mover that restores finds an empty volume.
+                if spec.data_source.is_some() {
+                    std::fs::write(&file, &from)?;
+                }
+                let affinity = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]});
+                volume["spec"]["local"] = json!({"path": folder});
+                volume["spec"]["nodeAffinity"] =
+                    json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}});
+            }
+            None => volume["spec"]["csi"] = json!({"driver": DRIVER, "volumeHandle": handle}),
+        }
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volumes.get_opt(&handle).await?.is_none() {
             volumes.create(&PostParams::default(), &serde_json::from_value(volume)?).await?;
@@ -290,6 +381,7 @@ impl Work {
         let status =
             json!({"status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1 << 30}});
         self.contents().patch(named, &PatchParams::default(), &Patch::Merge(status)).await?;
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(named.to_owned());
         Ok(named.to_owned())
     }
 }
