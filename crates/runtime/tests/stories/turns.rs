@@ -157,6 +157,8 @@ fn a_request_shows_that_velero_was_given_it_although_velero_is_silent() {
 #[test]
 fn velero_is_not_given_a_request_again_that_never_showed_that_it_was() {
     let mut world = turn_of_c_comes();
+    // Once its Velero object is gone, only nacre's memory has it until the request shows it a moment later.
+    world.spare(Spared::Crashes);
     let name = world.velero_name("nab shop/c");
     world.delete(&format!("backup {name}"));
     world.settle();
