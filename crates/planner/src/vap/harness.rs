@@ -5,9 +5,11 @@
 #![allow(dead_code, reason = "the tests of two crates use it, and neither uses all of it")]
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, ValidatingAdmissionPolicy, Variable};
 use kube::core::cel::KubeCelExt as _;
+use kube::core::cel::cel::objects::Map;
 use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
 use serde_json::{Value, json};
 
@@ -203,9 +205,22 @@ impl Ask {
             ("params", &self.param),
             ("namespaceObject", if with_namespace && !name.is_empty() { &namespace } else { &Value::Null }),
         ] {
-            context.add_variable_from_value(name, to_value(value).unwrap());
+            context.add_variable_from_value(name, signed(to_value(value).unwrap()));
         }
         context.add_variable_from_value("variables", Answer::Map(words.clone().into()));
         context
+    }
+}
+
+/// Every whole number of an object is signed for the API server.
+fn signed(value: Answer) -> Answer {
+    match value {
+        Answer::UInt(number) => i64::try_from(number).map_or(Answer::UInt(number), Answer::Int),
+        Answer::List(list) => Answer::List(Arc::new(list.iter().cloned().map(signed).collect())),
+        Answer::Map(Map { map }) => {
+            let signed = map.iter().map(|(key, value)| (key.clone(), signed(value.clone())));
+            Answer::Map(Map { map: Arc::new(signed.collect()) })
+        }
+        other => other,
     }
 }
