@@ -4,7 +4,6 @@
 
 mod costs;
 mod drain;
-mod in_flight;
 mod measure;
 mod new_cluster;
 mod people;
@@ -47,19 +46,6 @@ async fn in_turn_and_all_at_once_take_about_as_long() -> Result<()> {
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
-}
-
-/// What the default of `queue.inFlight` goes by: the real Velero is never idle with it, and waits for nacre with less.
-#[tokio::test(flavor = "multi_thread")]
-async fn in_turn_keeps_a_real_velero_as_busy_as_all_at_once() -> Result<()> {
-    let [all_at_once, by_default, one_at_a_time] = in_flight::with_a_real_velero().await?;
-    let ratio = by_default.as_secs_f64() / all_at_once.as_secs_f64();
-    println!(
-        "in turn by default takes {ratio:.2} times as long as all at once, one at a time {:.2} times",
-        one_at_a_time.as_secs_f64() / all_at_once.as_secs_f64()
-    );
-    ensure!(ratio <= 1.1, "{by_default:?} in turn, {all_at_once:?} all at once");
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
