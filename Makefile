@@ -79,7 +79,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
-SKIP_LONG_NODE := --skip bombed:: --skip choices:: --skip console:: --skip damaged:: --skip demo:: --skip disturbed:: --skip evicted:: --skip fenced:: --skip flood:: --skip given_up:: --skip heavy:: --skip hooks:: --skip interrupted:: --skip moved:: --skip on_oadp:: --skip own_bucket:: --skip relocated:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
+SKIP_LONG_NODE := --skip bombed:: --skip choices:: --skip console:: --skip damaged:: --skip demo:: --skip disturbed:: --skip evicted:: --skip fenced:: --skip flood:: --skip given_up:: --skip heavy:: --skip hooks:: --skip interrupted:: --skip moved:: --skip on_oadp:: --skip own_bucket:: --skip refused_imports:: --skip relocated:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
 # Only `CI=true make test` runs these, since they take the most time. By module, or by a test's name: a new story runs
 # unless it is listed here. `make stories`, `make slow` and so on run them all. docs/security.md marks them.
 ONLY_CI_STORIES := --skip every_minute --skip admission:: --skip bomb:: --skip csi:: --skip dedicated:: --skip demo:: --skip downloads:: --skip drop_in:: --skip fence:: --skip forged:: --skip imported:: --skip killed:: --skip on_oadp:: --skip operator:: --skip relocated:: --skip requester:: --skip requester_exact:: --skip requester_extra:: --skip requester_robots:: --skip requester_rules:: --skip requester_webhook:: --skip results:: --skip siege:: --skip snapshot_classes:: --skip turns::

@@ -21,6 +21,8 @@ pub const SPEC_UPDATE_APPROVED: &str = "SpecUpdateApproved";
 pub const SECRET_SYNCED: &str = "SecretSynced";
 /// Whether the storage location reached Velero.
 pub const LOCATION_SYNCED: &str = "BackupStorageLocationSynced";
+/// Whether Velero could import the backups that it found in the storage. Only ever False.
+pub const BACKUPS_IMPORTED: &str = "BackupsImported";
 /// Whether a download is ready.
 pub const PROCESSED: &str = "Processed";
 /// The backup a download names is not there.
@@ -180,6 +182,8 @@ pub const LOCATION_CREATED: &str = "BackupStorageLocationCreated";
 pub const LOCATION_UPDATED: &str = "BackupStorageLocationUpdated";
 /// Velero could not be given the storage location.
 pub const LOCATION_SYNC_ERROR: &str = "BackupStorageLocationSyncError";
+/// The API server refused backups that Velero found in the storage; the message names some and says why.
+pub const IMPORTS_REFUSED: &str = "ImportsRefused";
 
 /// A download is ready.
 pub const SUCCESS: &str = "Success";

@@ -70,6 +70,9 @@ pub struct NonAdminBackupStorageLocationStatus {
     ///
     /// BackupStorageLocationSynced: whether Velero has the location. Reasons: BackupStorageLocationCreated;
     /// BackupStorageLocationUpdated; BackupStorageLocationSyncError.
+    ///
+    /// BackupsImported: False if the storage has backups that Velero could not import. Reason: ImportsRefused (the message
+    /// names some of them and says why; no other backup is affected).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -418,6 +418,15 @@ pub const REASONS: &[Reason] = &[
         "Nothing as a tenant: nacre retries. Administrators: nacre's log has the API server's message.",
     ),
     reason(
+        is::IMPORTS_REFUSED,
+        "BackupsImported=False of a NonAdminBackupStorageLocation",
+        Symptom::Location,
+        "There are backups in the storage that nacre did not make for this namespace, or that somebody changed there. Velero \
+         may not import them: whoever can write to the bucket could have written them. The message names some and says why.",
+        "Nothing, if you do not need them here: all other backups can be used. To get rid of the message, delete their folders \
+         below `backups/` in the bucket; it goes within minutes. To restore from one of them, ask the administrators.",
+    ),
+    reason(
         is::ERROR,
         "NonAdminBackupNotAvailable, NonAdminRestoreNotAvailable or NonAdminBackupStorageLocationNotUsed of a NonAdminDownloadRequest",
         Symptom::Download,

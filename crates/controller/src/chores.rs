@@ -9,7 +9,7 @@ use engine::{Cluster, Executor, Leadership, chain};
 use planner::{Action, Event, Key, Plan, Target, backup, gc, restore, sync};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 
@@ -17,6 +17,8 @@ use crate::metrics::Metrics;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often to look whether something holds up Velero.
 const BLOCKED: Duration = Duration::from_secs(30);
+/// How often to look whether Velero pauses.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of remembered Events; beyond it, Events may be repeated.
 const MOST_LOGGED: usize = 10_000;
 
@@ -125,6 +127,20 @@ pub(crate) async fn unblock_velero(
             if is_written(&executor, &about, action).await && is_try {
                 metrics.restarted_queue();
             }
+        }
+    }
+}
+
+/// Keeps Velero from pausing while backups are in its queue.
+pub(crate) async fn keep_velero_busy(cluster: Arc<Cluster>, executor: Executor, leadership: Leadership) {
+    loop {
+        sleep(PAUSE).await;
+        leadership.until_leader().await;
+        let paused = backup::paused(&cluster.look());
+        if let Some((name, action)) = paused {
+            let about = Key::new(Kind::Backup, cluster.look().admin_namespace(), &name);
+            debug!(name, "backup: Velero has some in its queue and begins none: queueing the last one anew");
+            is_written(&executor, &about, action).await;
         }
     }
 }

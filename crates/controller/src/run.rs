@@ -149,9 +149,17 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",
-        engine::poll_velero_version(client, namespace, cluster.clone(), leadership.clone()),
+        engine::poll_velero_version(client.clone(), namespace, cluster.clone(), leadership.clone()),
     );
     start_chores(&supervisor, &context, everything_seen);
+    let velero_log = engine::watch_velero_log(
+        client.clone(),
+        context.cluster.look().admin_namespace().to_owned(),
+        cluster.clone(),
+        leadership.clone(),
+    );
+    supervisor.spawn("Velero log", velero_log);
+    supervisor.spawn("terms", engine::begin_terms(client, cluster.clone(), leadership.clone()));
     for number in 0..args.workers.max(1) {
         supervisor.spawn(format!("worker {number}"), worker(context.clone()));
     }
@@ -186,6 +194,7 @@ fn start_chores(supervisor: &Supervisor, shared: &Shared, everything_seen: bool)
         "what holds up Velero",
         chores::unblock_velero(cluster(), executor(), leadership(), metrics.clone()),
     );
+    supervisor.spawn("Velero's pauses", chores::keep_velero_busy(cluster(), executor(), leadership()));
     if everything_seen {
         supervisor.spawn("garbage collection", chores::collect(cluster(), executor(), leadership()));
     }
@@ -310,7 +319,7 @@ async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kin
 async fn worker(context: Arc<Shared>) {
     loop {
         let key = context.cluster.next().await;
-        context.leadership.until_leader().await;
+        context.leadership.until_term_begun().await;
         let span =
             info_span!("reconcile", kind = key.kind.name(), namespace = key.namespace, name = key.name);
         let began = Instant::now();

@@ -31,6 +31,9 @@ struct State {
     /// Shutting down: no new writes are sent.
     closed: bool,
     in_flight: usize,
+    /// How often this process became leader, and the last of these terms that it has begun to decide in.
+    terms: u64,
+    begun: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +73,14 @@ impl fmt::Display for LeaderStatus {
 
 impl Default for Leadership {
     fn default() -> Self {
-        let state =
-            State { term: Term::None, leader_status: LeaderStatus::Starting, closed: false, in_flight: 0 };
+        let state = State {
+            term: Term::None,
+            leader_status: LeaderStatus::Starting,
+            closed: false,
+            in_flight: 0,
+            terms: 0,
+            begun: 0,
+        };
         Self(Arc::new(watch::Sender::new(state)))
     }
 }
@@ -86,6 +95,25 @@ impl Leadership {
     pub async fn until_leader(&self) {
         // This struct owns the sender, so the channel does not close.
         let _ = self.0.subscribe().wait_for(State::admits).await;
+    }
+
+    /// Waits until this process is leader, and knows what a new leader has to find out first.
+    pub async fn until_term_begun(&self) {
+        let _ = self.0.subscribe().wait_for(|state| state.admits() && state.begun == state.terms).await;
+    }
+
+    /// Waits until this process is leader in a term that is not begun. Returns the number of the term.
+    pub(crate) async fn until_new_term(&self) -> u64 {
+        let new = |state: &State| state.admits() && state.begun != state.terms;
+        match self.0.subscribe().wait_for(new).await {
+            Ok(state) => state.terms,
+            Err(_) => 0,
+        }
+    }
+
+    /// What a new leader has to find out is known for this term.
+    pub(crate) fn begin_term(&self, term: u64) {
+        self.0.send_modify(|state| state.begun = term);
     }
 
     /// Sends no new writes. Writes in flight finish.
@@ -133,6 +161,10 @@ impl Leadership {
         self.0.send_modify(|state| {
             if state.leader_status != leader_status {
                 tracing::info!("{leader_status}");
+            }
+            // A lease that ran out may have been another's meanwhile, also if this process has it again.
+            if !state.valid() && matches!(term, Term::Until(..)) {
+                state.terms += 1;
             }
             state.term = term;
             state.leader_status = leader_status;
@@ -356,6 +388,25 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(5);
         leadership.lead_until(end, woke_later, LeaderStatus::Leading);
         assert!(refused(send(&mut server, Method::POST, "/x").await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_term_is_begun_once_and_a_renewal_is_no_new_term() {
+        let leadership = Leadership::default();
+        lead_for(&leadership, 10);
+        assert!(leadership.until_term_begun().now_or_never().is_none(), "nothing is known yet");
+        let first = leadership.until_new_term().await;
+        leadership.begin_term(first);
+        leadership.until_term_begun().await;
+        lead_for(&leadership, 10);
+        assert!(leadership.until_new_term().now_or_never().is_none(), "a renewal");
+        advance(Duration::from_secs(11)).await;
+        lead_for(&leadership, 10);
+        assert!(leadership.until_term_begun().now_or_never().is_none(), "another may have been leader");
+        assert_ne!(leadership.until_new_term().await, first);
+        // An answer for the term before does not begin this one.
+        leadership.begin_term(first);
+        assert!(leadership.until_term_begun().now_or_never().is_none());
     }
 
     #[tokio::test(start_paused = true)]

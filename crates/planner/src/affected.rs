@@ -346,7 +346,7 @@ fn only_looked_at(before: &BackupStorageLocation, after: &BackupStorageLocation)
 }
 
 /// The location that an object in the administrators' namespace says it was made for.
-fn location_of(meta: &ObjectMeta) -> Option<Key> {
+pub(crate) fn location_of(meta: &ObjectMeta) -> Option<Key> {
     let (namespace, name) =
         (annotation(meta, labels::NABSL_NAMESPACE)?, annotation(meta, labels::NABSL_NAME)?);
     Some(Key::new(Kind::NonAdminBackupStorageLocation, namespace, name))

@@ -26,6 +26,7 @@ mod filters;
 pub mod gc;
 mod hex;
 mod hook_timeout;
+pub mod imports;
 pub mod install;
 pub mod kubevirt;
 pub mod last_good;

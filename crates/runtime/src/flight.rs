@@ -16,6 +16,8 @@ pub struct Flight {
     /// The object that was decided about.
     pub about: Key,
     pub(crate) stage: Stage,
+    /// What was fetched for this flight, so that the cache is not behind.
+    pub(crate) confirmed: Vec<Key>,
     plan: Plan,
     /// How many of its actions were carried out.
     done: usize,
@@ -27,10 +29,12 @@ pub struct Flight {
 }
 
 /// What is awaited.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
     /// The object of a write whose outcome is unknown, before anything is decided.
     Resolving(Key),
+    /// An object that the cache may be behind, before the plan is carried out. This is what is known of it.
+    Confirming(Key, ObjectMeta),
     /// The reply to the next write.
     Writing,
     /// The object as it is after a conflict.
@@ -101,6 +105,7 @@ impl Flight {
         Self {
             about,
             stage: Stage::Writing,
+            confirmed: Vec::new(),
             plan: Plan::default(),
             done: 0,
             subject: None,

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::Kind;
+use kube::core::ObjectMeta;
 use planner::state::{Incoming, Moment, Update};
 use planner::turns::Turn;
 use planner::{Action, Key, Plan, State, Target};
@@ -46,6 +47,8 @@ pub struct Runtime {
     unknown: BTreeMap<Key, Key>,
     /// Requests whose queue position may be published by their next decision.
     publish: BTreeSet<Key>,
+    /// By kind of request, the newest version when this process became leader.
+    led_from: BTreeMap<Kind, u64>,
     /// When a failed plan is decided again.
     retry: fn(Retry, u32) -> Requeue,
     /// A bug planted by a test: it replaces each plan.
@@ -63,6 +66,7 @@ impl Runtime {
             work: WorkQueue::default(),
             unknown: BTreeMap::new(),
             publish: BTreeSet::new(),
+            led_from: BTreeMap::new(),
             retry: Retry::after,
             bug: None,
         }
@@ -84,6 +88,13 @@ impl Runtime {
     /// The bug that was planted.
     pub fn planted(&self) -> Option<Bug> {
         self.bug
+    }
+
+    /// This process has become leader, and these were the newest versions of each kind of request after that. The cache may
+    /// be behind what the leader before it did last. So a request that was not seen in a newer version is fetched before
+    /// Velero is given it: it may have been given and deleted meanwhile. So is a schedule before a run is made or let go.
+    pub fn becomes_leader(&mut self, newest: BTreeMap<Kind, u64>) {
+        self.led_from = newest;
     }
 
     /// Takes what a watch or a list reports about objects of one kind, and wakes the requests it affects.
@@ -148,8 +159,9 @@ impl Runtime {
     }
 
     fn decide(&mut self, flight: &mut Flight) {
-        let publish = self.publish.remove(&flight.about);
+        let publish = self.publish.contains(&flight.about);
         let Some(mut decision) = decide(&self.state, &flight.about, publish) else {
+            self.publish.remove(&flight.about);
             self.turn_decided(&flight.about, None);
             flight.stage = Stage::Done;
             return;
@@ -158,10 +170,36 @@ impl Runtime {
         if let Some(bug) = self.bug {
             decision.plan = bug(&self.state, &flight.about, decision.plan);
         }
+        if let Some((key, meta)) = self.to_be_confirmed(flight, &decision) {
+            flight.stage = Stage::Confirming(key, meta);
+            return;
+        }
+        self.publish.remove(&flight.about);
         self.state.want(&flight.about, &decision.plan.asks);
         self.turn_decided(&flight.about, decision.plan.turn.as_ref());
         flight.load(decision.plan, Some((decision.kind, decision.meta)));
         self.advance(flight);
+    }
+
+    /// What is to be fetched before a decision is carried out, since the leader before this one may have seen it in a newer
+    /// version: whatever something is made for once, and the schedule of a run that is let go, which has to know of it first.
+    fn to_be_confirmed(&self, flight: &Flight, decision: &Decision) -> Option<(Key, ObjectMeta)> {
+        let once = [Kind::Backup, Kind::Restore, Kind::NonAdminBackup];
+        let made = |action: &Action| matches!(action, Action::Create(object) if once.contains(&object.kind));
+        let let_go = |action: &Action| matches!(action, Action::RemoveFinalizer(..));
+        let actions = &decision.plan.actions;
+        let found = if actions.iter().any(made) {
+            (flight.about.clone(), decision.meta.clone())
+        } else if decision.kind == Kind::NonAdminBackup && actions.iter().any(let_go) {
+            let schedule = planner::schedule::schedule_of(&self.state, &decision.meta)?;
+            (Key::of(Kind::NonAdminSchedule, &schedule.metadata), schedule.metadata.clone())
+        } else {
+            return None;
+        };
+        let newest = self.led_from.get(&found.0.kind)?;
+        let seen = found.1.resource_version.as_ref().and_then(|version| version.parse().ok());
+        let may_be_behind = seen.is_none_or(|seen: u64| seen <= *newest);
+        (may_be_behind && !flight.confirmed.contains(&found.0)).then_some(found)
     }
 
     /// Notes what became of the turn of a request, and wakes whose turn it is now.
@@ -175,6 +213,7 @@ impl Runtime {
         match &flight.stage {
             Stage::Done => None,
             Stage::Resolving(key) => Some(Request::Fetch(key.clone())),
+            Stage::Confirming(key, _) => Some(Request::Fetch(key.clone())),
             Stage::Refreshing | Stage::CheckingReplaced => Some(Request::Fetch(flight.action()?.key())),
             Stage::Writing => self.write(flight),
         }
@@ -220,6 +259,7 @@ impl Runtime {
         match flight.stage.clone() {
             Stage::Done => {}
             Stage::Resolving(written) => self.resolved(flight, &written, reply, now),
+            Stage::Confirming(key, meta) => self.confirmed(flight, key, &meta, reply, now),
             Stage::Writing => self.written(flight, reply, now),
             Stage::Refreshing => {
                 if let (Reply::Object(object), Some(key)) = (reply, flight.action().map(Action::key)) {
@@ -252,6 +292,30 @@ impl Runtime {
             Reply::Failed(failure) => return flight.fail_with(failure),
         }
         self.unknown.remove(&flight.about);
+        self.decide(flight);
+    }
+
+    /// What an object is now is known.
+    fn confirmed<O: Incoming>(
+        &mut self,
+        flight: &mut Flight,
+        key: Key,
+        meta: &ObjectMeta,
+        reply: Reply<'_, O>,
+        now: Moment,
+    ) {
+        let kind = key.kind;
+        let mut affected = match reply {
+            Reply::Object(object) => self.state.update(kind, Update::Wrote(object), now),
+            Reply::Gone => self.state.update::<O>(kind, Update::Deleted(meta), now),
+            Reply::Failed(failure) if failure.code() == Some(404) => {
+                self.state.update::<O>(kind, Update::Deleted(meta), now)
+            }
+            Reply::Failed(failure) => return flight.fail_with(failure),
+        };
+        affected.retain(|key| *key != flight.about);
+        self.work.enqueue(affected);
+        flight.confirmed.push(key);
         self.decide(flight);
     }
 

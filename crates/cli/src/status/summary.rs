@@ -289,10 +289,14 @@ fn claim(good: Option<&NonAdminBackup>, name: &str) -> Claim {
 
 fn place(location: &NonAdminBackupStorageLocation) -> Line {
     let place = LocationState::from(location);
+    let name = location.metadata.name.clone().unwrap_or_default();
+    let found = location.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let refused = condition::get(found, condition::BACKUPS_IMPORTED)
+        .map(|_| format!("; some backups in it cannot be used: kubectl nacre location describe {name}"));
     Line {
-        name: location.metadata.name.clone().unwrap_or_default(),
         status: place.word().to_owned(),
-        message: place.sentence(),
+        message: place.sentence() + &refused.unwrap_or_default(),
+        name,
         waits_for: None,
         not_good: None,
         ended: None,

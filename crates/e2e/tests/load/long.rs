@@ -4,6 +4,7 @@
 
 mod costs;
 mod drain;
+mod in_flight;
 mod measure;
 mod new_cluster;
 mod people;
@@ -46,6 +47,20 @@ async fn in_turn_and_all_at_once_take_about_as_long() -> Result<()> {
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
+/// What the default of `queue.inFlight` goes by: a real Velero is as busy with it as if it had everything at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_turn_keeps_a_real_velero_as_busy_as_all_at_once() -> Result<()> {
+    let [all_at_once, by_default, one_at_a_time] = in_flight::with_a_real_velero().await?;
+    let ratio = |took: Duration| took.as_secs_f64() / all_at_once.as_secs_f64();
+    println!(
+        "in turn by default takes {:.2} times as long as all at once, one at a time {:.2} times",
+        ratio(by_default),
+        ratio(one_at_a_time)
+    );
+    ensure!(ratio(by_default) <= 1.15, "{by_default:?} in turn, {all_at_once:?} all at once");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

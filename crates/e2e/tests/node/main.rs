@@ -26,6 +26,7 @@ mod moved;
 mod on_oadp;
 mod overwritten;
 mod own_bucket;
+mod refused_imports;
 mod relocated;
 mod replaced;
 mod roundtrip;

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Tasks that must be among those found, so that a log that says nothing fails. The webhook's listener and server start
 /// only where a webhook is configured and has its certificate.
-const AMONG_THEM: [&str; 26] = [
+const AMONG_THEM: [&str; 29] = [
     "leader election",
     "watch NonAdminBackup",
     "watch Backup",
@@ -43,6 +43,9 @@ const AMONG_THEM: [&str; 26] = [
     "fence",
     "results",
     "Velero version",
+    "Velero log",
+    "Velero's pauses",
+    "terms",
     "sync",
     "garbage collection",
     "worker 0",

@@ -37,7 +37,7 @@ pub(crate) use check::closed_namespace;
 pub use check::{check_spec, nearest_ttl};
 pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
-pub use standstill::standstill;
+pub use standstill::{paused, standstill};
 pub(crate) use volumes::is_own_policy;
 pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 

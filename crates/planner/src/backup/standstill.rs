@@ -7,6 +7,10 @@
 //! refuses it, by the errors that are written down in it. If the backup is gone, another one stands in for it.
 //!
 //! The other way round, a backup that is ready when Velero starts is overlooked, until somebody writes to it.
+//!
+//! And Velero pauses for up to a minute: when a worker is done it looks at its queue before it has noted that the worker is
+//! free, begins none, and looks again at the next whole minute. It also looks when a backup comes into its queue. So the
+//! last one is put there anew ([`paused`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,12 +24,14 @@ use serde_json::json;
 
 use crate::plan::Object;
 use crate::state::State;
-use crate::state::standstill::{READY, REFUSED};
+use crate::state::standstill::{NEW, READY, REFUSED};
 use crate::volumes::time_left;
 use crate::{Action, Target};
 
 /// So long Velero itself may need: it looks at its queue once a minute.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// How long Velero may need from the end of a backup to the beginning of the next.
+const MOMENT: Duration = Duration::from_secs(1);
 /// So many are tried, the newest first. After that it is something else, and the alert says so.
 const TRIES: usize = 8;
 
@@ -56,6 +62,16 @@ pub fn standstill(view: &State) -> Option<(String, Action)> {
     let name = queue.untried_gone()?;
     let stand_in = stand_in(name, view.admin_namespace());
     Some((name.to_owned(), Action::Create(Object::of(Kind::Backup, &stand_in))))
+}
+
+/// The write that has Velero look at its queue at once, where it begins none although no worker is busy, and the name it is
+/// about. Once for each pause: if it does not help, it is a standstill.
+pub fn paused(view: &State) -> Option<(String, Action)> {
+    let (since, name) = view.standstill().paused()?;
+    if time_left(since, MOMENT, view.now()).is_some() {
+        return None;
+    }
+    Some((name.to_owned(), Action::Patch(target(view, name)?, json!({"status": {"phase": NEW}}))))
 }
 
 fn target(view: &State, name: &str) -> Option<Target> {

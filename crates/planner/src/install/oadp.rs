@@ -105,6 +105,7 @@ impl Gap {
             "pods" | "podvolumebackups" | "podvolumerestores" | "datauploads" | "datadownloads" => {
                 "volume operations that cannot end are not cancelled, and hold up every tenant"
             }
+            "pods/log" => "locations do not show which backups in them were refused",
             "storageclasses" | "volumesnapshotclasses" => {
                 "claims are never saved by CSI snapshots by default"
             }

@@ -144,6 +144,8 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
+        // What Velero could not import from tenants' storage: it only logs that.
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
         // Whether Velero deletes native snapshots, so that tenants bring no storage.
         {"apiGroups": [Kind::Backup.group()], "resources": ["volumesnapshotlocations"], "verbs": ["list"]},
     ]);

@@ -1,5 +1,6 @@
 //! What a decision about a tenant's storage location reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub struct Observed {
     pub path_taken: bool,
     /// The backups that are kept in it.
     pub backups: Vec<Arc<NonAdminBackup>>,
+    /// The backups in it that Velero could not import, and why; none if that is not known.
+    pub refused_imports: Option<BTreeMap<String, String>>,
     /// How far the times that it shows may be behind Velero's.
     pub allowed_lag: Duration,
     /// The last write for this object that the API server rejected.
@@ -118,6 +121,7 @@ pub(crate) fn gather(
         others: if request.is_none() { neighbours::before(view, &location) } else { 0 },
         path_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
         backups: delete::backups(view, &location, &stored_as),
+        refused_imports: storage.as_deref().and_then(|storage| view.refused_imports(storage)),
         allowed_lag: times::allowed_lag(view.number_of_locations(), meta.uid.as_deref()),
         request: request.filter(|request| ours(&request.object.metadata)),
         storage: storage.filter(|storage| ours(&storage.metadata)),

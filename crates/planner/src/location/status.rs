@@ -10,7 +10,7 @@ use super::decide::{LocationDecision, decision};
 use super::{Observed, generate, review, times};
 use crate::policy::Import;
 use crate::request::Request;
-use crate::{Action, Event, Plan, Policy, velero_status};
+use crate::{Action, Event, Plan, Policy, imports, velero_status};
 
 /// What is said about a location that was changed after it was asked for.
 pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
@@ -49,6 +49,7 @@ pub(super) fn report(
         LocationDecision::Grace(..) => mirror(seen, &mut status),
         _ => {
             forget(true, true, failed, &mut status);
+            condition::remove(&mut status.conditions, condition::BACKUPS_IMPORTED);
             if let Some(velero) = &mut status.velero_backup_storage_location {
                 velero.status = None;
             }
@@ -120,7 +121,21 @@ fn handed_over(
         let finding = Finding { type_, status: true.into(), reason, message };
         condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     }
+    show_refused_imports(seen, status);
     mirror(seen, status);
+}
+
+/// What is in the storage and cannot be used. Where that is not known, what was said before stays.
+fn show_refused_imports(seen: &Observed, status: &mut NonAdminBackupStorageLocationStatus) {
+    let Some(refused) = &seen.refused_imports else { return };
+    match imports::message(refused) {
+        Some(message) => {
+            let (type_, reason) = (condition::BACKUPS_IMPORTED, condition::IMPORTS_REFUSED);
+            let finding = Finding { type_, status: false.into(), reason, message: &message };
+            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+        }
+        None => condition::remove(&mut status.conditions, condition::BACKUPS_IMPORTED),
+    }
 }
 
 /// The reason of a condition: created, changed, or unchanged.
@@ -242,7 +257,8 @@ fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Pl
 }
 
 /// The condition reasons that get an Event.
-const REPORTED_CONDITIONS: [&str; 10] = [
+const REPORTED_CONDITIONS: [&str; 11] = [
+    condition::IMPORTS_REFUSED,
     condition::BSL_SPEC_VALIDATION,
     condition::BSL_SPEC_APPROVED,
     condition::BSL_SPEC_APPROVAL_PENDING,

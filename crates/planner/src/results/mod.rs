@@ -7,7 +7,7 @@
 //! tenant chose: there the tenant's own command line reads the file.
 
 mod grouped;
-mod log;
+pub(crate) mod log;
 mod read;
 mod redact;
 

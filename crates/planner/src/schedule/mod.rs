@@ -38,6 +38,7 @@ use api::{Kind, NonAdminBackup, NonAdminSchedule, NonAdminScheduleStatus, Phase,
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 use kube::core::ObjectMeta;
 use serde_json::json;
 
@@ -184,6 +185,13 @@ pub(crate) fn gather(
 /// The schedule that a NonAdminBackup says it is a run of.
 pub(crate) fn of_run(backup: &ObjectMeta) -> Option<&str> {
     label(backup, labels::NAS_NAME).filter(|name| !name.is_empty())
+}
+
+/// The schedule that a NonAdminBackup is a run of, if it is there.
+pub fn schedule_of(view: &State, backup: &ObjectMeta) -> Option<Arc<NonAdminSchedule>> {
+    let label = of_run(backup)?;
+    let schedules = view.list::<NonAdminSchedule>(backup.namespace.as_deref()?);
+    schedules.into_iter().find(|schedule| run::label_value(&schedule.name_any()) == label)
 }
 
 /// Whether this is a run that its schedule is yet to see. If it went before, it would be made a second time.

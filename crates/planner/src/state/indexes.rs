@@ -152,6 +152,7 @@ impl State {
         if before.is_none() || after.is_none() {
             self.note_jobs_stored_in(&name);
         }
+        self.forget_refused_imports(&name, after);
         if after.is_some_and(is_default) {
             self.default_storage.insert(name);
         } else {

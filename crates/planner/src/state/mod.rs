@@ -5,6 +5,7 @@
 
 mod credentials;
 mod finalizing;
+pub(crate) mod imports;
 mod index;
 mod indexes;
 mod lookup;
@@ -183,6 +184,7 @@ pub struct State {
     volume_notes: HashMap<Key, VolumeNote>,
     finalizing: finalizing::Finalizing,
     standstill: standstill::Standstill,
+    imports: imports::Imports,
     /// The names of restore requests by namespace and name of the backup.
     restores_from: Index<String>,
     /// The names of backup requests by namespace and schedule.
@@ -270,6 +272,7 @@ impl State {
             volume_notes: HashMap::new(),
             finalizing: finalizing::Finalizing::default(),
             standstill: standstill::Standstill::default(),
+            imports: imports::Imports::default(),
             restores_from: Index::default(),
             runs: Index::default(),
             schedules_stored_in: SharedIndex::default(),

@@ -16,6 +16,8 @@ pub(crate) const REFUSED: &str = "FailedValidation";
 pub(crate) const READY: &str = "ReadyToStart";
 /// The phase of a backup that waits in Velero's queue.
 const QUEUED: &str = "Queued";
+/// The phase of a backup that Velero puts into its queue, at the end.
+pub(crate) const NEW: &str = "New";
 /// The phase of a backup that a worker has.
 const RUNNING: &str = "InProgress";
 
@@ -27,6 +29,8 @@ const REMEMBERED: usize = 64;
 pub(crate) struct Standstill {
     /// Those in Velero's queue, by name.
     queued: HashSet<String>,
+    /// Those of them that nacre made, with when that was.
+    own: BTreeSet<(Option<Timestamp>, String)>,
     /// Those that a worker has.
     running: HashSet<String>,
     /// Those that Velero begins with next, with when they were last written.
@@ -43,6 +47,8 @@ pub(crate) struct Standstill {
     last_try: Option<Timestamp>,
     /// Since when there are some in the queue and none at work.
     since: Option<Timestamp>,
+    /// One of them was queued anew since.
+    is_nudged: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +66,13 @@ impl Standstill {
     /// Since when nobody, Velero or nacre, has done anything about it.
     pub(crate) fn untouched_since(&self) -> Option<Timestamp> {
         self.since.map(|since| self.last_try.map_or(since, |tried| tried.max(since)))
+    }
+
+    /// Since when Velero has begun none of those in its queue, where nobody has done anything about it, and the last one that
+    /// nacre made: when that is queued anew, the order stays the same.
+    pub(crate) fn paused(&self) -> Option<(Timestamp, &str)> {
+        let since = self.since.filter(|_| self.ready.is_empty() && !self.is_nudged)?;
+        Some((since, &self.own.last()?.1))
     }
 
     /// One of nacre's that Velero should have begun with, and when it was last written.
@@ -98,7 +111,10 @@ impl Standstill {
         self.forget(&name, before);
         let ours = is_nacres(velero);
         match (is, after) {
-            (QUEUED, _) => drop(self.queued.insert(name.clone())),
+            (QUEUED, Some(after)) => {
+                self.queued.insert(name.clone());
+                self.own.extend(ours.then(|| place(after)));
+            }
             (RUNNING, _) => drop(self.running.insert(name.clone())),
             (READY, _) => drop(self.ready.insert(name.clone(), Ready { since: now, is_ours: ours })),
             (REFUSED, Some(after)) if is_refused_again(after) => drop(self.refused.insert(place(after))),
@@ -120,8 +136,10 @@ impl Standstill {
             self.tried.clear();
             self.since = None;
         }
+        self.is_nudged |= was == QUEUED && is == NEW;
         let stands_still = self.running.is_empty() && !(self.queued.is_empty() && self.ready.is_empty());
         self.since = stands_still.then(|| self.since.unwrap_or(now));
+        self.is_nudged &= self.since.is_some();
     }
 
     fn forget(&mut self, name: &str, before: Option<&Backup>) {
@@ -131,6 +149,7 @@ impl Standstill {
         self.stand_ins.remove(name);
         if let Some(before) = before {
             self.refused.remove(&place(before));
+            self.own.remove(&place(before));
         }
     }
 

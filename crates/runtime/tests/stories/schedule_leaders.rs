@@ -126,6 +126,7 @@ impl Two {
         self.instance(old).crash();
         self.instance(old).restart();
         self.leader = 1 - old;
+        self.instance(1 - old).becomes_leader();
     }
 
     /// Both act until there is nothing to do, and what is retried soon is retried.

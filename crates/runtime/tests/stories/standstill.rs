@@ -180,3 +180,59 @@ fn x7_a_backup_without_an_error_is_not_made_ready() {
     runs(&mut world, Duration::from_hours(1));
     assert_eq!(world.restart_queue(), None, "Velero would begin with it");
 }
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Three in Velero's queue, in this order, and Velero is at work on another.
+fn three_in_the_queue() -> World {
+    let mut world = World::with(&["shop", "office"]);
+    world.policy(|policy| policy.queue.in_flight = Some(0));
+    world.apply(storage("place", json!({})));
+    for (number, request) in ["shop/a", "office/b", "shop/c", "office/d"].into_iter().enumerate() {
+        world.apply(nab(request));
+        world.settle();
+        let velero = format!("{}-<{}>", request.replace('/', "-"), number + 1);
+        world.velero_says(&velero, json!({"phase": "Queued"}));
+        world.pass(SECOND);
+    }
+    world.velero_says("shop-a-<1>", json!({"phase": "ReadyToStart"}));
+    world.velero_starts("shop-a-<1>");
+    world
+}
+
+/// Seen with Velero 1.18.3: with backups in its queue it began one a minute.
+#[test]
+fn velero_does_not_pause_while_backups_are_in_its_queue() {
+    let mut world = three_in_the_queue();
+    world.pass(Duration::from_hours(1));
+    assert_eq!(world.end_pause(), None, "a worker is busy");
+    world.velero_completes("shop-a-<1>");
+    world.settle();
+    assert_eq!(world.end_pause(), None, "Velero looks at its queue by itself");
+    world.pass(SECOND);
+    assert_eq!(world.end_pause().as_deref(), Some("office-d-<4>"), "the last one: nobody is passed");
+    assert_eq!(world.get("backup office-d-<4>")["status"]["phase"], "New");
+    world.pass(Duration::from_mins(1));
+    assert_eq!(world.end_pause(), None, "once for each pause");
+
+    // Velero queues it at the end again, and begins the first.
+    world.velero_says("office-d-<4>", json!({"phase": "Queued"}));
+    world.velero_says("office-b-<2>", json!({"phase": "ReadyToStart"}));
+    world.pass(SECOND);
+    assert_eq!(world.end_pause(), None, "Velero is about to begin");
+    world.velero_starts("office-b-<2>");
+    world.velero_completes("office-b-<2>");
+    world.settle();
+    world.pass(SECOND);
+    assert_eq!(world.end_pause().as_deref(), Some("office-d-<4>"), "the next pause");
+}
+
+#[test]
+fn an_administrators_backups_in_veleros_queue_are_left_alone() {
+    let mut world = World::with(&["shop"]);
+    world.apply(storage("place", json!({})));
+    world.apply(object(Kind::Backup, "velero/nightly", json!({"spec": {}, "status": {"phase": "Queued"}})));
+    world.settle();
+    world.pass(Duration::from_hours(1));
+    assert_eq!(world.end_pause(), None);
+}

@@ -321,6 +321,15 @@ impl World {
         Some(short(&name))
     }
 
+    /// The chore that keeps Velero from pausing. Returns which backup is queued anew.
+    pub(crate) fn end_pause(&mut self) -> Option<String> {
+        self.nacre.runtime.state.set_now(self.now);
+        let (name, action) = planner::backup::paused(&self.nacre.runtime.state)?;
+        let Action::Patch(target, body) = action else { panic!("{action:?}") };
+        self.patch_all(&[(target, body)]);
+        Some(short(&name))
+    }
+
     fn patch_all(&mut self, patches: &[(planner::Target, serde_json::Value)]) -> usize {
         for (target, body) in patches {
             let object = format!("{} {}/{}", target.kind.name(), target.namespace, target.name);

@@ -60,6 +60,7 @@ impl Play {
             others: 0,
             path_taken: false,
             backups: Vec::new(),
+            refused_imports: None,
             allowed_lag: Duration::from_mins(5),
             rejected_write: None,
             velero_version: Some("v1.18.3".to_owned()),

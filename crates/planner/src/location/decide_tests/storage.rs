@@ -241,3 +241,32 @@ fn what_the_go_controller_made_is_taken_over_and_marked() {
     let marks = play.seen.storage.as_ref().unwrap().metadata.annotations.clone().unwrap();
     assert_eq!(marks[labels::ORIGIN_UID], UID);
 }
+
+#[test]
+fn backups_in_it_that_velero_could_not_import_are_named_until_that_is_over() {
+    let mut play = Play::new(false);
+    play.settle();
+    let refused = |names: &[&str]| {
+        Some(names.iter().map(|name| ((*name).to_owned(), "it is never run".to_owned())).collect())
+    };
+    play.seen.refused_imports = refused(&["nightly"]);
+    let plan = play.pass();
+    assert_eq!(plan.events.len(), 1, "{plan:?}");
+    assert!(plan.events[0].warning && plan.events[0].note.contains("\"nightly\""), "{plan:?}");
+    assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
+    assert_eq!(play.says(condition::BACKUPS_IMPORTED), "False/ImportsRefused");
+    assert_eq!(play.phase(), Some(Phase::Created), "the location itself is fine");
+    assert!(play.settle().is_empty(), "the same again");
+    // After a restart it is not known for a while.
+    play.seen.refused_imports = None;
+    assert!(play.settle().is_empty());
+    play.seen.refused_imports = refused(&[]);
+    assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
+    assert_eq!(play.says(condition::BACKUPS_IMPORTED), "");
+    // Nothing is said of storage that Velero has not got.
+    play.seen.refused_imports = refused(&["nightly"]);
+    play.settle();
+    play.policy.storage_locations.mode = StorageMode::Platform;
+    play.settle();
+    assert_eq!(play.says(condition::BACKUPS_IMPORTED), "");
+}

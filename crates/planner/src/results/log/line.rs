@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 type Fields = Vec<(String, String)>;
 
 /// A line, with its fields in their order.
-pub(super) struct Line(Fields);
+pub(crate) struct Line(Fields);
 
 impl Line {
     /// Reads a line; none if it is not one of Velero's, which all have a level and a message.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let line = Self(if text.starts_with('{') { json(text)? } else { pairs(text)? });
         (line.get("level").is_some() && line.get("msg").is_some()).then_some(line)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.fields().find(|(found, _)| *found == key).map(|(_, value)| value)
     }
 

@@ -21,7 +21,7 @@ use super::NotResults;
 use super::read::shortened;
 use super::redact::{self, without_addresses};
 use key::looks_like_key;
-use line::Line;
+pub(crate) use line::Line;
 
 /// The longest line that is published, in bytes.
 const LONGEST_LINE: usize = 1000;

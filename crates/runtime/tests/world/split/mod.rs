@@ -333,6 +333,13 @@ impl Split {
         self.drop_ignored();
     }
 
+    /// nacre becomes leader after another instance, whose last writes it may be yet to observe.
+    pub(crate) fn becomes_leader(&mut self) {
+        let newest = self.real.version;
+        let kinds = [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminSchedule];
+        self.runtime.becomes_leader(kinds.map(|kind| (kind, newest)).into());
+    }
+
     /// Whether nacre has observed an object of this name.
     pub(super) fn has_observed(&self, key: &Key) -> bool {
         self.observed.contains_key(key)

@@ -1,0 +1,57 @@
+//! What a new leader finds out before it decides. A standby's cache may be behind what the leader before it did last, and
+//! the watch events of that arrive later: so it asks how far the API server is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Kind;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client};
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use crate::cluster::Cluster;
+use crate::degraded::is_missing_permission;
+use crate::error::status;
+use crate::leadership::Leadership;
+
+/// The requests for which something is made once.
+const REQUESTS: [Kind; 3] = [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminSchedule];
+/// Pause between two tries. Until one succeeds nothing is decided.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Begins each term of this process as leader: whoever waits for [`Leadership::until_term_begun`] goes on after that.
+pub async fn begin_terms(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
+    loop {
+        let term = leadership.until_new_term().await;
+        match newest_versions(&client).await {
+            Ok(newest) => {
+                debug!(term, ?newest, "term begun");
+                cluster.drive(|runtime, _| runtime.becomes_leader(newest));
+                leadership.begin_term(term);
+            }
+            Err(error) => {
+                warn!(%error, "leader: the newest versions of requests could not be read; retrying");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// By kind, the newest version that the API server has.
+async fn newest_versions(client: &Client) -> kube::Result<BTreeMap<Kind, u64>> {
+    let mut newest = BTreeMap::new();
+    for kind in REQUESTS {
+        let requests = Api::<DynamicObject>::all_with(client.clone(), &kind.resource());
+        // Without a version in the question the answer is the newest, never one out of a cache.
+        let version = match requests.list_metadata(&ListParams::default().limit(1)).await {
+            Ok(found) => found.metadata.resource_version.and_then(|version| version.parse().ok()),
+            Err(error) if status(&error).is_some_and(is_missing_permission) => None,
+            Err(error) => return Err(error),
+        };
+        // What cannot be compared is fetched.
+        newest.insert(kind, version.unwrap_or(u64::MAX));
+    }
+    Ok(newest)
+}
