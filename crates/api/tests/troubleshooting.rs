@@ -24,6 +24,7 @@ const TYPES: &[&str] = &[
     "SpecUpdateApproved",
     "SecretSynced",
     "BackupStorageLocationSynced",
+    "BackupsImported",
     "Processed",
     "NonAdminBackupNotAvailable",
     "NonAdminRestoreNotAvailable",
