@@ -139,7 +139,7 @@ pub(crate) async fn keep_velero_busy(cluster: Arc<Cluster>, executor: Executor, 
         let paused = backup::paused(&cluster.look());
         if let Some((name, action)) = paused {
             let about = Key::new(Kind::Backup, cluster.look().admin_namespace(), &name);
-            debug!(name, "backup: Velero has some in its queue and begins none: queueing the last one anew");
+            debug!(name, "backup: Velero has some in its queue and begins none: queueing the last one again");
             is_written(&executor, &about, action).await;
         }
     }

@@ -12,7 +12,6 @@ use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use crate::cluster::Cluster;
-use crate::degraded::is_missing_permission;
 use crate::error::status;
 use crate::leadership::Leadership;
 
@@ -47,7 +46,9 @@ async fn newest_versions(client: &Client) -> kube::Result<BTreeMap<Kind, u64>> {
         // Without a version in the question the answer is the newest, never one out of a cache.
         let version = match requests.list_metadata(&ListParams::default().limit(1)).await {
             Ok(found) => found.metadata.resource_version.and_then(|version| version.parse().ok()),
-            Err(error) if status(&error).is_some_and(is_missing_permission) => None,
+            // There is no such kind in this cluster.
+            Err(error) if status(&error).is_some_and(|status| status.code == 404) => continue,
+            Err(error) if status(&error).is_some_and(|status| status.code == 403) => None,
             Err(error) => return Err(error),
         };
         // What cannot be compared is fetched.

@@ -14,7 +14,7 @@ const MESSAGES: [&str; 2] =
     ["Error syncing backup into cluster", "Error syncing pod volume backup into cluster"];
 /// The policies whose refusals are shown.
 const POLICIES: [&str; 2] = ["nacre-tenant-backups", "nacre-tenant-volumes"];
-/// What the API server writes before a policy's own words.
+/// What the API server writes before the message of a policy.
 const DENIED: &str = " denied request: ";
 /// The longest name of an object.
 const LONGEST_NAME: usize = 253;
@@ -44,8 +44,8 @@ impl Reader {
         Self(demands.filter_map(|demand| demand.message).collect())
     }
 
-    /// Reads a line. The owner of the bucket chose the name of the backup, and the API server's words quote more of what is
-    /// in it: so only a name that an object can have, and only nacre's own words are taken.
+    /// Reads a line. The owner of the bucket chose the name of the backup, and the API server's message quotes more of what is
+    /// in it: so only a name that an object can have, and only messages of nacre's policies are taken.
     pub fn read(&self, line: &str) -> Option<RefusedImport> {
         // Most lines are about something else, and need not be taken apart.
         if !MESSAGES.iter().any(|message| line.contains(message)) {

@@ -10,7 +10,7 @@
 //!
 //! And Velero pauses for up to a minute: when a worker is done it looks at its queue before it has noted that the worker is
 //! free, begins none, and looks again at the next whole minute. It also looks when a backup comes into its queue. So the
-//! last one is put there anew ([`paused`]).
+//! last one is put there again ([`paused`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -47,7 +47,7 @@ pub(crate) struct Standstill {
     last_try: Option<Timestamp>,
     /// Since when there are some in the queue and none at work.
     since: Option<Timestamp>,
-    /// One of them was queued anew since.
+    /// One of them was queued again since.
     is_nudged: bool,
 }
 
@@ -69,7 +69,7 @@ impl Standstill {
     }
 
     /// Since when Velero has begun none of those in its queue, where nobody has done anything about it, and the last one that
-    /// nacre made: when that is queued anew, the order stays the same.
+    /// nacre made: when that is queued again, the order stays the same.
     pub(crate) fn paused(&self) -> Option<(Timestamp, &str)> {
         let since = self.since.filter(|_| self.ready.is_empty() && !self.is_nudged)?;
         Some((since, &self.own.last()?.1))

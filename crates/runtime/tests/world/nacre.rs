@@ -321,7 +321,7 @@ impl World {
         Some(short(&name))
     }
 
-    /// The chore that keeps Velero from pausing. Returns which backup is queued anew.
+    /// The chore that keeps Velero from pausing. Returns which backup is queued again.
     pub(crate) fn end_pause(&mut self) -> Option<String> {
         self.nacre.runtime.state.set_now(self.now);
         let (name, action) = planner::backup::paused(&self.nacre.runtime.state)?;
