@@ -86,7 +86,7 @@ ONLY_CI_STORIES := --skip every_minute --skip admission:: --skip bomb:: --skip c
 ONLY_CI_KUBEVIRT := --skip guard:: --skip upgrade:: --skip who_can:: --skip privileges:: --skip privileges_of_live_migration:: --skip privileges_of_operator:: --skip privileges_of_view:: --skip values::
 ONLY_CI_SLOW := --skip location:: --skip native_snapshots:: --skip rejected_writes:: --skip standstill:: --skip velero_view::
 ONLY_CI_CONSOLE := --skip hostile:: --skip look:: --skip progress:: --skip replace:: --skip schedules::
-ONLY_CI_NODE := --skip overwritten:: --skip stuck:: --skip a_claim_that_no_pod_mounts --skip a_claim_whose_volume_is_a_folder
+ONLY_CI_NODE := --skip finished:: --skip overwritten:: --skip stuck:: --skip a_claim_that_no_pod_mounts --skip a_claim_whose_volume_is_a_folder
 ONLY_CI_BED := --skip bytes_in_a_volume --skip kept_in_the_background
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks console measured

@@ -19,6 +19,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -42,6 +43,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 const STORY: &str = "nacre.dev/story";
 /// The label of nacre's pods.
 const PODS: &str = "control-plane=non-admin-controller";
+/// What runs pods.
+const WORKLOADS: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,pods";
 
 /// A cluster with Velero, its node agent, and nacre in pods. Dropping it ends what was started for it.
 pub struct NodeCluster {
@@ -49,6 +52,8 @@ pub struct NodeCluster {
     pub site: Site,
     /// The image that nacre was installed with.
     pub image: String,
+    /// Namespaces of tenants that nobody uses any more.
+    finished: Mutex<Vec<String>>,
 }
 
 impl NodeCluster {
@@ -72,7 +77,7 @@ impl NodeCluster {
     /// The cluster that exists, if one was named. nacre must be installed in it.
     pub async fn existing() -> Result<Option<Self>> {
         let Some(site) = Site::existing()? else { return Ok(None) };
-        let cluster = Self { site, image: String::new() };
+        let cluster = Self { site, image: String::new(), finished: Mutex::default() };
         let kinds = ["get", "customresourcedefinition", "nonadminbackups.oadp.openshift.io", "--output=name"];
         cluster
             .site
@@ -99,7 +104,7 @@ impl NodeCluster {
     pub(crate) async fn on(node: Node) -> Result<Self> {
         let (archive, image) = image_archive(&node)?;
         node.load_image(&archive).await.with_context(|| format!("loading {}", archive.display()))?;
-        Ok(Self { site: Site::Node(Box::new(node)), image })
+        Ok(Self { site: Site::Node(Box::new(node)), image, finished: Mutex::default() })
     }
 
     /// Installs nacre as an administrator does, and waits until its pods are available and the webhook answers.
@@ -153,6 +158,7 @@ impl NodeCluster {
     /// Makes a namespace, and a user who has the `edit` role in it and no other permission.
     pub async fn tenant(&self, namespace: &str, user: &str) -> Result<NodeTenant<'_>> {
         let namespace = &self.site.namespace(namespace);
+        self.delete_finished_workloads(namespace).await?;
         let metadata = json!({ "name": namespace, "labels": { STORY: "true" } });
         let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata });
         let binding = json!({
@@ -174,6 +180,23 @@ impl NodeCluster {
         })
         .await?;
         Ok(tenant)
+    }
+
+    /// Nobody uses this tenant any more.
+    pub(crate) fn finish(&self, namespace: &str) {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(namespace.to_owned());
+    }
+
+    /// Deletes the workloads of tenants that nobody uses any more, but for the tenant of this namespace, who is used again.
+    /// A restored pod keeps the CPU that Velero's init container asked for: 19 of them fill a node with two cores.
+    async fn delete_finished_workloads(&self, but: &str) -> Result<()> {
+        let finished = std::mem::take(&mut *self.finished.lock().unwrap_or_else(PoisonError::into_inner));
+        for namespace in finished.iter().filter(|namespace| *namespace != but) {
+            // A story may have deleted the namespace itself.
+            let delete = ["delete", WORKLOADS, "--all", "--namespace", namespace, "--wait=false"];
+            self.site.kubectl(&delete).await?;
+        }
+        Ok(())
     }
 
     /// Sets the policy, as an administrator. Empty text allows what nacre allows by default.

@@ -49,6 +49,13 @@ pub struct NodeTenant<'a> {
     client: Client,
 }
 
+/// The story is over: what runs in the namespace goes before the next tenant is made.
+impl Drop for NodeTenant<'_> {
+    fn drop(&mut self) {
+        self.cluster.finish(&self.namespace);
+    }
+}
+
 impl<'a> NodeTenant<'a> {
     pub(crate) async fn new(cluster: &'a NodeCluster, namespace: &str, user: &str) -> Result<Self> {
         Ok(Self {

@@ -16,6 +16,7 @@ mod disturbed;
 mod evicted;
 mod failover;
 mod fenced;
+mod finished;
 mod flood;
 mod given_up;
 mod heavy;
