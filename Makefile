@@ -202,12 +202,17 @@ release: ## Make a release of a tagged commit: programs, image, chart, manifests
 release-again: ## Make the release a second time at another path, and compare every byte
 	@PROFILE="$(PROFILE)" UNTAGGED="$(UNTAGGED)" TARGETS="$(TARGETS)" tools/release-again.sh
 
+# Runs a program on the release's folder, `out`.
+IN_RELEASE = out=$${OUT:-$${CARGO_TARGET_DIR:-target}/release-v$(VERSION)} && \
+  { [ -f "$$out/SHA256SUMS" ] || { echo "There is no release in $$out: run make release first"; exit 1; }; } &&
+.PHONY: krew
+krew: ## Have krew itself check its manifest in the release, and install the plugin by it (needs Go)
+	@$(IN_RELEASE) tools/krew.sh "$$out"
+
 .PHONY: release-try
-release-try: tools node-tools ## Try the release with its files alone: install it in three ways, restore a volume, uninstall (Linux and root; minutes)
+release-try: krew tools node-tools ## Try the release with its files alone: install it in three ways, restore a volume, uninstall (Linux and root; minutes)
 	@cargo build --quiet --package bed
-	@out=$${OUT:-$${CARGO_TARGET_DIR:-target}/release-v$(VERSION)} && \
-	  { [ -f "$$out/SHA256SUMS" ] || { echo "There is no release in $$out: run make release first"; exit 1; }; } && \
-	  tools/release-try.sh "$$out" $${CARGO_TARGET_DIR:-target}/debug/bed
+	@$(IN_RELEASE) tools/release-try.sh "$$out" $${CARGO_TARGET_DIR:-target}/debug/bed
 
 .PHONY: bundle
 bundle: ## Have OLM's own library check the bundle in deploy/olm; part of `make audit`
