@@ -202,12 +202,17 @@ release: ## Make a release of a tagged commit: programs, image, chart, manifests
 release-again: ## Make the release a second time at another path, and compare every byte
 	@PROFILE="$(PROFILE)" UNTAGGED="$(UNTAGGED)" TARGETS="$(TARGETS)" tools/release-again.sh
 
+# Runs a program on the release's folder, `out`.
+IN_RELEASE = out=$${OUT:-$${CARGO_TARGET_DIR:-target}/release-v$(VERSION)} && \
+  { [ -f "$$out/SHA256SUMS" ] || { echo "There is no release in $$out: run make release first"; exit 1; }; } &&
+.PHONY: krew
+krew: ## Have krew itself check its manifest in the release, and install the plugin by it (needs Go)
+	@$(IN_RELEASE) tools/krew.sh "$$out"
+
 .PHONY: release-try
-release-try: tools node-tools ## Try the release with its files alone: install it in three ways, restore a volume, uninstall (Linux and root; minutes)
+release-try: krew tools node-tools ## Try the release with its files alone: install it in three ways, restore a volume, uninstall (Linux and root; minutes)
 	@cargo build --quiet --package bed
-	@out=$${OUT:-$${CARGO_TARGET_DIR:-target}/release-v$(VERSION)} && \
-	  { [ -f "$$out/SHA256SUMS" ] || { echo "There is no release in $$out: run make release first"; exit 1; }; } && \
-	  tools/release-try.sh "$$out" $${CARGO_TARGET_DIR:-target}/debug/bed
+	@$(IN_RELEASE) tools/release-try.sh "$$out" $${CARGO_TARGET_DIR:-target}/debug/bed
 
 .PHONY: bundle
 bundle: ## Have OLM's own library check the bundle in deploy/olm; part of `make audit`
@@ -255,15 +260,25 @@ upgrade: tools node-tools build ## Upgrade from FROM=COMMIT to this release and 
 	tools/previous.sh $(FROM) $(PREVIOUS)
 	NACRE_PREVIOUS=$(PREVIOUS) RUST_TEST_THREADS=1 cargo test --package e2e --test node -- --nocapture upgraded::
 
-# Which older Kubernetes (with `KUBERNETES=` the current one) and Velero `make compatibility` runs, and what is left out there: stories of what only Kubernetes
-# 1.36 has, policies that change objects.
+# Which older Kubernetes (with `KUBERNETES=` the current one) and Velero `make compatibility` runs.
 KUBERNETES := 1.34.4
 VELERO :=
+# What is left out before Kubernetes 1.36: stories of policies that change objects, which only that has.
 NEWER := --skip siege:: --skip imported:: --skip on_oadp:: $(addprefix --skip requester,:: _exact:: _extra:: _robots:: _rules::)
+# What is left out with an older Velero, by the reasons in docs/compatibility.md.
+# Forged backups: what they ask of nacre holds, and their counter-check does not: this Velero restores less of a forgery.
+FORGED := siege:: forged:: fence::a10_h4 fence::a7_a8 fence::h4_without fence::x4 dedicated::a7_a9
+# It has no import that nacre trusts, no volume policy of nacre's, no flag for several backups at a time,
+# no phase Queued, and fewer fields.
+LACKING := imported:: on_oadp::with_the_extra_role snapshot_classes:: turns::all_workers admission::f6_with_nacre_down_veleros \
+  drop_in::under_oadps_role velero_fields::
+# It waits ten minutes for a claim whose snapshot is lost, restores snapshots as objects of their own, and reads no nodes.
+OTHERWISE := csi::a_claim_comes_back csi::snapshots_are_taken dedicated::backups_and_restores
+OLDER_VELERO := $(addprefix --skip ,$(FORGED) $(LACKING) $(OTHERWISE))
 .PHONY: compatibility
-compatibility: tools build ## Run the stories on an older Kubernetes, and with VELERO=1.14.0 a few with that Velero; KUBERNETES=1.34.4
+compatibility: tools build ## Run the stories on an older Kubernetes, and with VELERO=1.14.0 with that Velero; KUBERNETES=1.34.4
 	@bin=$$(tools/older.sh "$(KUBERNETES)" "$(VELERO)") && export NACRE_BED_BIN="$$bin" RUST_TEST_THREADS=3 && \
-	  cargo test --no-fail-fast --package e2e --test stories -- $(if $(VELERO),roundtrip:: skeleton::,$(NEWER))
+	  cargo test --no-fail-fast --package e2e --test stories -- $(if $(KUBERNETES),$(NEWER)) $(if $(VELERO),$(OLDER_VELERO))
 	@echo "== The stories passed on $(if $(KUBERNETES),Kubernetes $(KUBERNETES),the current Kubernetes)$(if $(VELERO), with Velero $(VELERO))."
 
 .PHONY: up

@@ -37,6 +37,14 @@ const KINDS: [&str; 5] = [
     "nonadmindownloadrequests",
 ];
 
+/// Others whose CRDs OADP's bundle brings.
+const OTHER_KINDS: [&str; 4] = [
+    "dataprotectionapplications.oadp.openshift.io",
+    "backups.velero.io",
+    "restores.velero.io",
+    "downloadrequests.velero.io",
+];
+
 /// What nacre has and OADP does not.
 const NEW_KINDS: [&str; 1] = ["nonadminschedules"];
 /// Fields of statuses that nacre has and OADP does not. The API server drops what a CRD does not name.
@@ -64,6 +72,12 @@ impl TestCluster {
     pub async fn configure_oadp(&self, more: Value) -> Result<()> {
         let store = self.bed.store()?.url();
         self.bed.apply(&[application(self.velero(), store, &more)?]).await
+    }
+
+    /// What OLM does now and then: its roles are as it made them again.
+    pub async fn olm_writes_its_roles(&self) -> Result<()> {
+        let roles = by_olm().into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
+        self.bed.apply(&roles).await
     }
 
     /// Applies parts of the installation for this namespace of Velero's, as `doctor` advises.
@@ -181,29 +195,57 @@ fn forget(schema: &mut Value, field: &str) {
 /// The rules of OADP's role for its controller: what `doctor` compares nacre's with.
 const ROLE: &str = include_str!("../../planner/src/install/oadp-role.yaml");
 
-/// What OADP's bundle grants its controller, and what OLM makes of the definitions for namespace owners.
+fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels}, "rules": rules})
+}
+
+/// What OADP's bundle grants its controller, and what OLM makes of the CRDs for namespace owners.
 fn roles(namespace: &str) -> Result<Vec<Value>> {
     let own: Value = serde_saphyr::from_str(ROLE)?;
-    let cluster_role = |name: &str, labels: Value, rules: Value| {
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": name, "labels": labels}, "rules": rules})
-    };
-    let on_kinds =
-        |verbs: Value| json!([{"apiGroups": ["oadp.openshift.io"], "resources": KINDS, "verbs": verbs}]);
-    let tenants = |user: &str, verbs: Value| {
-        let key = format!("rbac.authorization.k8s.io/aggregate-to-{user}");
-        cluster_role(&format!("olm-{user}"), json!({key: "true"}), on_kinds(verbs))
-    };
     let name = "non-admin-controller";
-    Ok(vec![
+    let mut all = vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
-        cluster_role("oadp-non-admin", json!({}), own),
-        tenants("admin", json!(["*"])),
-        tenants("edit", json!(["create", "update", "patch", "delete"])),
-        tenants("view", json!(["get", "list", "watch"])),
+        cluster_role("oadp-non-admin", &json!({}), &own),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "oadp-non-admin"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]}),
-    ])
+    ];
+    all.extend(by_olm());
+    Ok(all)
+}
+
+/// The roles that OLM makes for the CRDs of OADP's bundle, with the labels and names that OLM gives them.
+fn by_olm() -> Vec<Value> {
+    let own = KINDS.iter().map(|plural| format!("{plural}.oadp.openshift.io"));
+    let crds = own.chain(OTHER_KINDS.map(str::to_owned));
+    crds.enumerate().flat_map(|(number, crd)| roles_of_crd(number, &crd)).collect()
+}
+
+fn roles_of_crd(number: usize, crd: &str) -> [Value; 4] {
+    let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
+    let version = if group == "velero.io" { "v1" } else { "v1alpha1" };
+    // OLM has a hash of group, version and kind there.
+    let hash = format!("{:016x}", 0x4fa8_c5d8_e33a_0000 + number);
+    let role = |name: &str, to: &str, rule: Value| {
+        let labels = json!({
+            "olm.managed": "true",
+            format!("olm.opgroup.permissions/aggregate-to-{hash}-{to}"): "true",
+            format!("rbac.authorization.k8s.io/aggregate-to-{to}"): "true",
+        });
+        cluster_role(&format!("{crd}-{version}-{name}"), &labels, &json!([rule]))
+    };
+    let on_kind = |verbs: &[&str]| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs});
+    [
+        role("admin", "admin", on_kind(&["*"])),
+        role("edit", "edit", on_kind(&["create", "update", "patch", "delete"])),
+        role("view", "view", on_kind(&["get", "list", "watch"])),
+        role(
+            "crdview",
+            "view",
+            json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+                "resourceNames": [crd], "verbs": ["get"]}),
+        ),
+    ]
 }

@@ -132,7 +132,69 @@ async fn is_satisfied(test_cluster: &TestCluster, (verdict, recorder): (&str, &s
     let printed =
         findings.iter().any(|one| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render")));
     ensure!(!printed, "{findings:#?}");
+    // Of what OLM makes, only what viewers can read is a problem.
+    let of_olm: Vec<_> =
+        findings.iter().filter(|one| one["area"] == "rights" && one["verdict"] == "problem").collect();
+    ensure!(
+        of_olm.len() == 1 && says(&findings, "problem", "viewers can read download links"),
+        "{findings:#?}"
+    );
     Ok(findings)
+}
+
+/// OLM gives viewers the links to all that was backed up, and puts its roles back. What `doctor` prints outlasts that and a
+/// restart of the API server, which puts back Kubernetes' own roles.
+#[tokio::test(flavor = "multi_thread")]
+async fn h6_viewers_lose_the_links_that_olm_gives_them_for_good() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().velero_namespace(OADP);
+    let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
+    test_cluster.configure_oadp(json!({"requireApprovalForBSL": true})).await?;
+    deployment(&test_cluster).await?;
+    test_cluster.apply_parts("oadp").await?;
+    let bed = &test_cluster.bed;
+    bed.namespace("shop").await?;
+    bed.bind("shop", "vic", "view").await?;
+    bed.bind("shop", "ed", "edit").await?;
+    let kinds = [("oadp.openshift.io", "nonadmindownloadrequests"), ("velero.io", "downloadrequests")];
+    for (group, kind) in kinds {
+        bed.wait_allowed("vic", "shop", "get", group, kind).await?;
+    }
+    let rights = async || -> Result<Vec<Value>> {
+        let mut found = doctor(&test_cluster).await?;
+        found.retain(|one| one["area"] == "rights" && one["verdict"] == "problem");
+        Ok(found)
+    };
+    let [problem] = &rights().await?[..] else { anyhow::bail!("{:#?}", rights().await?) };
+    let fix = problem["fix"].as_str().unwrap_or_default();
+    // As a shell would read it.
+    let (words, patch) = fix.split_once(" -p ").with_context(|| fix.to_owned())?;
+    let words: Vec<&str> = words.split(' ').skip(1).chain(["-p", patch.trim_matches('\'')]).collect();
+    bed.kubectl(&words).await?.ok()?;
+
+    let without_links = async || {
+        for (group, kind) in kinds {
+            for verb in ["get", "list", "watch"] {
+                ensure!(!bed.allowed("vic", "shop", verb, group, kind).await?, "vic may {verb} {kind}");
+            }
+        }
+        let found = rights().await?;
+        ensure!(found.is_empty(), "{found:#?}");
+        anyhow::Ok(())
+    };
+    eventually("viewers to be without links", TIMEOUT, without_links).await?;
+    test_cluster.olm_writes_its_roles().await?;
+    bed.restart_api_server().await?;
+    // Aggregation works again: a new role for viewers counts.
+    let label = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    let more = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "later", "labels": label},
+        "rules": [{"apiGroups": ["example.test"], "resources": ["pearls"], "verbs": ["get"]}]});
+    bed.apply(&[serde_json::from_value(more)?]).await?;
+    bed.wait_allowed("vic", "shop", "get", "example.test", "pearls").await?;
+    without_links().await?;
+    ensure!(bed.allowed("vic", "shop", "get", "oadp.openshift.io", "nonadminbackups").await?);
+    ensure!(bed.allowed("ed", "shop", "get", "oadp.openshift.io", "nonadmindownloadrequests").await?);
+    Ok(())
 }
 
 /// OADP's clusters are older than Kubernetes 1.36, and the API server does not record who asks.

@@ -169,8 +169,9 @@ async fn a_plain_deletion_takes_two_writes(test_cluster: &TestCluster, shop: &Te
     shop.gone::<NonAdminBackup>("daily").await?;
     test_cluster.bed.audit().until_quiet(NACRE, std::time::Duration::from_secs(1)).await?;
     let writes = test_cluster.bed.audit().since(mark).await?.writes().by(NACRE);
-    // What was used is recorded for all namespaces together, at most once in five seconds.
-    let writes = writes.only(|write| !["events", "configmaps"].contains(&write.resource.as_str()));
+    // What was used is recorded for all namespaces together, at most once in five seconds. On a slow machine nacre still
+    // writes what it needs when it starts, its certificate.
+    let writes = writes.only(|write| ["backups", "nonadminbackups"].contains(&write.resource.as_str()));
     let kinds: Vec<_> =
         writes.as_slice().iter().map(|write| format!("{} {}", write.verb, write.resource)).collect();
     ensure!(kinds == ["delete backups", "patch nonadminbackups"], "{kinds:?}");

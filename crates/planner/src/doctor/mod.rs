@@ -8,6 +8,7 @@
 //! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
 //! | `crds` | CRDs of somebody else, as OADP's: which fields they lack, and what is not seen for that |
 //! | `oadp` | on OADP: what its role leaves out |
+//! | `olm` | the roles that OLM makes for owners of namespaces |
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `permissions` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
@@ -18,6 +19,7 @@ mod crds;
 mod fence;
 mod installed;
 mod oadp;
+mod olm;
 mod permissions;
 mod program;
 mod recorder;
@@ -272,5 +274,7 @@ fn some(names: &[String]) -> String {
 mod crds_tests;
 #[cfg(test)]
 mod oadp_tests;
+#[cfg(test)]
+mod olm_tests;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,11 @@ use api::Kind;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::ResourceExt as _;
 
-use super::{Area, Finding, Observed, some};
+use super::{Area, Finding, Observed, olm, some};
 use crate::install::{EDIT, RECORD, SERVICE_ACCOUNT, TENANT_KINDS, UserRole, VIEW};
 use crate::kubevirt::Power;
 use crate::policy::Reading;
+use crate::rbac::aggregate::sources;
 use crate::rbac::rules::{Request, allow};
 use crate::rbac::subject::Who;
 use crate::rbac::{Rbac, Scope, holdings};
@@ -45,27 +46,34 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     findings
 }
 
+fn about(kind: Kind, subresource: &'static str, verb: &'static str) -> Request {
+    Request { group: kind.group(), resource: kind.plural(), subresource, verb }
+}
+
 /// What somebody with a tenant's role must not be able to do, by the role.
 fn forbidden_to(role: &str) -> Vec<Request> {
-    let about = |kind: Kind, subresource: &'static str, verb: &'static str| Request {
-        group: kind.group(),
-        resource: kind.plural(),
-        subresource,
-        verb,
-    };
-    let decisions = WRITES.map(|verb| about(Kind::NonAdminBackupStorageLocationRequest, "", verb));
     let statuses =
         TENANT_KINDS.into_iter().flat_map(|kind| ["update", "patch"].map(|verb| about(kind, "status", verb)));
-    let application =
-        ["create", "update", "patch"].map(|verb| about(Kind::DataProtectionApplication, "", verb));
-    let mut all: Vec<Request> = decisions.into_iter().chain(statuses).chain(application).collect();
+    let mut all: Vec<Request> = decisions().into_iter().chain(statuses).collect();
     if role == "view" {
         all.extend(TENANT_KINDS.into_iter().flat_map(|kind| WRITES.map(|verb| about(kind, "", verb))));
-        // Their statuses hold links to everything that was backed up, Secrets included.
-        let links = [Kind::NonAdminDownloadRequest, Kind::DownloadRequest];
-        all.extend(links.into_iter().flat_map(|kind| READS.map(|verb| about(kind, "", verb))));
+        all.extend(links());
     }
     all
+}
+
+/// What administrators decide by. Only objects in Velero's namespace count.
+fn decisions() -> Vec<Request> {
+    let requests = WRITES.map(|verb| about(Kind::NonAdminBackupStorageLocationRequest, "", verb));
+    let application =
+        ["create", "update", "patch"].map(|verb| about(Kind::DataProtectionApplication, "", verb));
+    requests.into_iter().chain(application).collect()
+}
+
+/// Reading what has links in its status to everything that was backed up, Secrets included.
+fn links() -> Vec<Request> {
+    let kinds = [Kind::NonAdminDownloadRequest, Kind::DownloadRequest];
+    kinds.into_iter().flat_map(|kind| READS.map(|verb| about(kind, "", verb))).collect()
 }
 
 /// Whether owners of namespaces get their rights, as far as these roles are to include them, and none that are not theirs.
@@ -116,22 +124,7 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
             "remove the aggregate-to label of the other role that brings it; to find it: kubectl get clusterroles -o yaml",
         ));
     }
-    // A rule that came by aggregation is reported at its source role.
-    let mut wide: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for role in rbac.cluster_roles.iter().filter(|role| role.aggregation_rule.is_none()) {
-        for name in TENANTS.into_iter().filter(|name| reaches(role, name)) {
-            let has = |request: &Request| allow(&rules(role), request);
-            let too_much = forbidden_to(name).into_iter().filter(has).map(words);
-            wide.entry(role.name_any()).or_default().extend(too_much);
-        }
-    }
-    for (role, what) in wide.into_iter().filter(|(_, what)| !what.is_empty()) {
-        let what: Vec<String> = what.into_iter().collect();
-        findings.push(AREA.problem(
-            format!("clusterrole {role} lets owners of namespaces {}", some(&what)),
-            format!("take these out: kubectl edit clusterrole {role}"),
-        ));
-    }
+    findings.extend(too_much(rbac));
     if findings.is_empty() {
         findings.push(match included.len() {
             3 => AREA.ok(
@@ -146,15 +139,68 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
     findings
 }
 
-/// Whether whoever has this role of a tenant's has what that cluster role says.
-fn reaches(role: &ClusterRole, tenants: &str) -> bool {
-    let into = |name: &str| {
-        role.labels()
-            .get(&format!("rbac.authorization.k8s.io/aggregate-to-{name}"))
-            .is_some_and(|value| value == "true")
-    };
-    // What editors have, admins have: edit is aggregated into admin, and view into edit.
-    role.name_any() == tenants || into(tenants)
+/// What tenants' roles include and must not. A rule that came by aggregation is reported at its source role.
+fn too_much(rbac: &Rbac) -> Vec<Finding> {
+    let all = &rbac.cluster_roles;
+    let mut wide: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for tenants in all.iter().filter(|role| TENANTS.contains(&&*role.name_any())) {
+        let mut links_by_olm = Vec::new();
+        for role in parts(tenants, all) {
+            let rules = role.rules.as_deref().unwrap_or_default();
+            let mut found = forbidden_to(&tenants.name_any());
+            found.retain(|request| allow(rules, request));
+            if olm::label(role).is_some() {
+                // OLM gives owners every kind that an operator brings. In their namespaces nothing is decided by these.
+                let links = links();
+                found.retain(|request| !decisions().contains(request));
+                if found.iter().any(|request| links.contains(request)) {
+                    links_by_olm.push(role);
+                }
+                found.retain(|request| !links.contains(request));
+            }
+            wide.entry(role.name_any()).or_default().extend(found.into_iter().map(words));
+        }
+        if !links_by_olm.is_empty() {
+            findings.push(links_to_viewers(tenants, &links_by_olm, all));
+        }
+    }
+    for (role, what) in wide.into_iter().filter(|(_, what)| !what.is_empty()) {
+        let what: Vec<String> = what.into_iter().collect();
+        findings.push(AREA.problem(
+            format!("clusterrole {role} lets owners of namespaces {}", some(&what)),
+            format!("take these out: kubectl edit clusterrole {role}"),
+        ));
+    }
+    findings
+}
+
+/// The roles in which the rules of a tenant's role are written.
+fn parts<'a>(role: &'a ClusterRole, all: &'a [ClusterRole]) -> Vec<&'a ClusterRole> {
+    match role.aggregation_rule {
+        None => vec![role],
+        Some(_) => sources(role, all).into_iter().map(|source| source.role).collect(),
+    }
+}
+
+/// OLM gives them what they read links by, and would do so again.
+fn links_to_viewers(view: &ClusterRole, by: &[&ClusterRole], all: &[ClusterRole]) -> Finding {
+    let names: Vec<String> = by.iter().map(|role| role.name_any()).collect();
+    let reading = about(Kind::NonAdminDownloadRequest, "", "get");
+    let edit = all.iter().find(|role| role.name_any() == "edit");
+    let mut others = edit.map(|edit| parts(edit, all)).unwrap_or_default();
+    others.retain(|role| !names.contains(&role.name_any()));
+    let kept = others.iter().any(|role| allow(role.rules.as_deref().unwrap_or_default(), &reading));
+    let editors = if kept { String::new() } else { format!("; editors then need {EDIT} to read them") };
+    AREA.problem(
+        format!(
+            "viewers can read download links, and by them all that was backed up, Secrets included: OLM makes {} part of \
+             {}, and would make it so again{editors}",
+            some(&names),
+            view.name_any()
+        ),
+        olm::leave_out(view, by),
+    )
 }
 
 fn words(request: Request) -> String {

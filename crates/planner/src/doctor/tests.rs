@@ -48,14 +48,20 @@ pub(super) fn policy(text: &str) -> Readings {
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
 
-fn roles(more: &[Value]) -> Rbac {
+/// The roles of Kubernetes' that tenants have, and these.
+pub(super) fn roles(more: &[Value]) -> Rbac {
     let group = Kind::NonAdminBackup.group();
-    let role = |name: &str, verbs: &[&str]| {
-        json!({"metadata": {"name": name}, "aggregationRule": {},
+    let label = |name: &str| format!("rbac.authorization.k8s.io/aggregate-to-{name}");
+    let role = |name: &str, part_of: &str, verbs: &[&str]| {
+        json!({"metadata": {"name": name, "labels": {label(part_of): "true"}},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label(name): "true"}}]},
             "rules": [{"apiGroups": [group], "resources": ["nonadminbackups"], "verbs": verbs}]})
     };
-    let mut all =
-        vec![role("admin", &["create", "list"]), role("edit", &["create", "list"]), role("view", &["list"])];
+    let mut all = vec![
+        role("admin", "", &["create", "list"]),
+        role("edit", "admin", &["create", "list"]),
+        role("view", "edit", &["list"]),
+    ];
     all.extend(more.iter().cloned());
     Rbac { cluster_roles: all.into_iter().map(read).collect(), ..Rbac::default() }
 }

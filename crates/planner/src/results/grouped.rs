@@ -81,6 +81,17 @@ mod tests {
                 "something else",
             ]
         );
+        // As Velero 1.14 writes it.
+        let quoted = |name: &str| {
+            format!("could not restore, ConfigMap \"{name}\" already exists. Warning: it differs")
+        };
+        let all: Vec<String> = ["a", "b", "c"].map(quoted).to_vec();
+        assert_eq!(
+            grouped(all.iter().map(String::as_str)),
+            [
+                r#"3 objects were not restored, each already exists. Warning: it differs: ConfigMap "a", ConfigMap "b", ConfigMap "c""#
+            ]
+        );
         let few = [said("a"), said("b")];
         assert_eq!(grouped(few.iter().map(String::as_str)), few);
     }

@@ -117,6 +117,8 @@ mod tests {
     fn words_that_are_also_namespaces_stay() {
         for message in [
             "could not restore, ServiceAccount:default already exists. Warning: the in-cluster version is different",
+            // As Velero 1.14 writes it.
+            "could not restore, ServiceAccount \"default\" already exists. Warning: the in-cluster version is different",
             "the volume of claim data is full",
             "shop/data: denied by data-policy",
             "namespace shop: no data",
