@@ -33,8 +33,8 @@ pub struct Flight {
 pub(crate) enum Stage {
     /// The object of a write whose outcome is unknown, before anything is decided.
     Resolving(Key),
-    /// An object that the cache may be behind, before the plan is carried out. This is what is known of it.
-    Confirming(Key, ObjectMeta),
+    /// An object that the cache may be behind, before the plan is carried out, and the uid it has there.
+    Confirming(Key, Option<String>),
     /// The reply to the next write.
     Writing,
     /// The object as it is after a conflict.

@@ -170,8 +170,8 @@ impl Runtime {
         if let Some(bug) = self.bug {
             decision.plan = bug(&self.state, &flight.about, decision.plan);
         }
-        if let Some((key, meta)) = self.to_be_confirmed(flight, &decision) {
-            flight.stage = Stage::Confirming(key, meta);
+        if let Some((key, uid)) = self.to_be_confirmed(flight, &decision) {
+            flight.stage = Stage::Confirming(key, uid);
             return;
         }
         self.publish.remove(&flight.about);
@@ -183,23 +183,24 @@ impl Runtime {
 
     /// What is to be fetched before a decision is carried out, since the leader before this one may have seen it in a newer
     /// version: whatever something is made for once, and the schedule of a run that is let go, which has to know of it first.
-    fn to_be_confirmed(&self, flight: &Flight, decision: &Decision) -> Option<(Key, ObjectMeta)> {
+    fn to_be_confirmed(&self, flight: &Flight, decision: &Decision) -> Option<(Key, Option<String>)> {
         let once = [Kind::Backup, Kind::Restore, Kind::NonAdminBackup];
         let made = |action: &Action| matches!(action, Action::Create(object) if once.contains(&object.kind));
         let let_go = |action: &Action| matches!(action, Action::RemoveFinalizer(..));
         let actions = &decision.plan.actions;
-        let found = if actions.iter().any(made) {
-            (flight.about.clone(), decision.meta.clone())
+        let schedule;
+        let (key, meta) = if actions.iter().any(made) {
+            (flight.about.clone(), &decision.meta)
         } else if decision.kind == Kind::NonAdminBackup && actions.iter().any(let_go) {
-            let schedule = planner::schedule::schedule_of(&self.state, &decision.meta)?;
-            (Key::of(Kind::NonAdminSchedule, &schedule.metadata), schedule.metadata.clone())
+            schedule = planner::schedule::schedule_of(&self.state, &decision.meta)?;
+            (Key::of(Kind::NonAdminSchedule, &schedule.metadata), &schedule.metadata)
         } else {
             return None;
         };
-        let newest = self.led_from.get(&found.0.kind)?;
-        let seen = found.1.resource_version.as_ref().and_then(|version| version.parse().ok());
+        let newest = self.led_from.get(&key.kind)?;
+        let seen = meta.resource_version.as_ref().and_then(|version| version.parse().ok());
         let may_be_behind = seen.is_none_or(|seen: u64| seen <= *newest);
-        (may_be_behind && !flight.confirmed.contains(&found.0)).then_some(found)
+        (may_be_behind && !flight.confirmed.contains(&key)).then(|| (key, meta.uid.clone()))
     }
 
     /// Notes what became of the turn of a request, and wakes whose turn it is now.
@@ -212,8 +213,7 @@ impl Runtime {
     pub fn request(&self, flight: &Flight) -> Option<Request> {
         match &flight.stage {
             Stage::Done => None,
-            Stage::Resolving(key) => Some(Request::Fetch(key.clone())),
-            Stage::Confirming(key, _) => Some(Request::Fetch(key.clone())),
+            Stage::Resolving(key) | Stage::Confirming(key, _) => Some(Request::Fetch(key.clone())),
             Stage::Refreshing | Stage::CheckingReplaced => Some(Request::Fetch(flight.action()?.key())),
             Stage::Writing => self.write(flight),
         }
@@ -259,7 +259,7 @@ impl Runtime {
         match flight.stage.clone() {
             Stage::Done => {}
             Stage::Resolving(written) => self.resolved(flight, &written, reply, now),
-            Stage::Confirming(key, meta) => self.confirmed(flight, key, &meta, reply, now),
+            Stage::Confirming(key, uid) => self.confirmed(flight, key, uid, reply, now),
             Stage::Writing => self.written(flight, reply, now),
             Stage::Refreshing => {
                 if let (Reply::Object(object), Some(key)) = (reply, flight.action().map(Action::key)) {
@@ -300,21 +300,20 @@ impl Runtime {
         &mut self,
         flight: &mut Flight,
         key: Key,
-        meta: &ObjectMeta,
+        uid: Option<String>,
         reply: Reply<'_, O>,
         now: Moment,
     ) {
-        let kind = key.kind;
-        let mut affected = match reply {
-            Reply::Object(object) => self.state.update(kind, Update::Wrote(object), now),
-            Reply::Gone => self.state.update::<O>(kind, Update::Deleted(meta), now),
-            Reply::Failed(failure) if failure.code() == Some(404) => {
-                self.state.update::<O>(kind, Update::Deleted(meta), now)
+        let affected = match reply {
+            Reply::Object(object) => self.state.update(key.kind, Update::Wrote(object), now),
+            Reply::Failed(failure) if failure.code() != Some(404) => return flight.fail_with(failure),
+            Reply::Gone | Reply::Failed(_) => {
+                let (namespace, name) = (Some(key.namespace.clone()), Some(key.name.clone()));
+                let gone = ObjectMeta { namespace, name, uid, ..ObjectMeta::default() };
+                self.state.update::<O>(key.kind, Update::Deleted(&gone), now)
             }
-            Reply::Failed(failure) => return flight.fail_with(failure),
         };
-        affected.retain(|key| *key != flight.about);
-        self.work.enqueue(affected);
+        self.work.enqueue(affected.into_iter().filter(|key| *key != flight.about));
         flight.confirmed.push(key);
         self.decide(flight);
     }

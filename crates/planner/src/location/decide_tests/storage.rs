@@ -250,9 +250,9 @@ fn backups_in_it_that_velero_could_not_import_are_named_until_that_is_over() {
         Some(names.iter().map(|name| ((*name).to_owned(), "it is never run".to_owned())).collect())
     };
     play.seen.refused_imports = refused(&["nightly"]);
-    let plan = play.pass();
-    assert_eq!(plan.events.len(), 1, "{plan:?}");
-    assert!(plan.events[0].warning && plan.events[0].note.contains("\"nightly\""), "{plan:?}");
+    let decided = play.pass();
+    assert_eq!(decided.events.len(), 1, "{decided:?}");
+    assert!(decided.events[0].warning && decided.events[0].note.contains("\"nightly\""), "{decided:?}");
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
     assert_eq!(play.says(condition::BACKUPS_IMPORTED), "False/ImportsRefused");
     assert_eq!(play.phase(), Some(Phase::Created), "the location itself is fine");
