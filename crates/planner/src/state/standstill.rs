@@ -110,8 +110,10 @@ impl Standstill {
         let (was, is) = (before.map_or("", phase), after.map_or("", phase));
         self.forget(&name, before);
         let ours = is_nacres(velero);
+        // One that is queued again is in the queue meanwhile.
+        let is_nudged = was == QUEUED && is == NEW;
         match (is, after) {
-            (QUEUED, Some(after)) => {
+            (QUEUED | NEW, Some(after)) if is == QUEUED || is_nudged => {
                 self.queued.insert(name.clone());
                 self.own.extend(ours.then(|| place(after)));
             }
@@ -135,8 +137,9 @@ impl Standstill {
             // Velero's queue moves.
             self.tried.clear();
             self.since = None;
+            self.is_nudged = false;
         }
-        self.is_nudged |= was == QUEUED && is == NEW;
+        self.is_nudged |= is_nudged;
         let stands_still = self.running.is_empty() && !(self.queued.is_empty() && self.ready.is_empty());
         self.since = stands_still.then(|| self.since.unwrap_or(now));
         self.is_nudged &= self.since.is_some();

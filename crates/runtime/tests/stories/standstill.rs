@@ -227,6 +227,25 @@ fn velero_does_not_pause_while_backups_are_in_its_queue() {
     assert_eq!(world.end_pause().as_deref(), Some("office-d-<4>"), "the next pause");
 }
 
+/// Where it does not help, it is done once, and Velero is known to stand still all the same.
+#[test]
+fn a_pause_that_goes_on_is_a_standstill() {
+    let mut world = still();
+    world.pass(SECOND);
+    assert_eq!(world.end_pause().as_deref(), Some(QUEUED));
+    for _ in 0..3 {
+        runs(&mut world, SECOND);
+        assert_eq!(world.end_pause(), None, "it is yet to be queued again");
+    }
+    world.velero_says(QUEUED, json!({"phase": "Queued"}));
+    for _ in 0..3 {
+        runs(&mut world, SECOND);
+        assert_eq!(world.end_pause(), None, "once for each pause");
+    }
+    runs(&mut world, Duration::from_mins(2));
+    assert_eq!(world.restart_queue().as_deref(), Some(REFUSED));
+}
+
 #[test]
 fn an_administrators_backups_in_veleros_queue_are_left_alone() {
     let mut world = World::with(&["shop"]);
