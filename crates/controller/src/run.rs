@@ -149,16 +149,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",
-        engine::poll_velero_version(client.clone(), namespace, cluster.clone(), leadership.clone()),
+        engine::poll_velero_version(client.clone(), namespace.clone(), cluster.clone(), leadership.clone()),
     );
     start_chores(&supervisor, &context, everything_seen);
-    let velero_log = engine::watch_velero_log(
-        client.clone(),
-        context.cluster.look().admin_namespace().to_owned(),
-        cluster.clone(),
-        leadership.clone(),
+    supervisor.spawn(
+        "Velero log",
+        engine::watch_velero_log(client.clone(), namespace, cluster.clone(), leadership.clone()),
     );
-    supervisor.spawn("Velero log", velero_log);
     supervisor.spawn("terms", engine::begin_terms(client, cluster.clone(), leadership.clone()));
     for number in 0..args.workers.max(1) {
         supervisor.spawn(format!("worker {number}"), worker(context.clone()));

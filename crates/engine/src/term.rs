@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::Kind;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
+use runtime::MADE_ONCE_FOR;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
@@ -15,12 +16,10 @@ use crate::cluster::Cluster;
 use crate::error::status;
 use crate::leadership::Leadership;
 
-/// The requests for which something is made once.
-const REQUESTS: [Kind; 3] = [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminSchedule];
 /// Pause between two tries. Until one succeeds nothing is decided.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Begins each term of this process as leader: whoever waits for [`Leadership::until_term_begun`] goes on after that.
+/// Begins each term of this process as leader: tasks that wait for [`Leadership::until_term_begun`] go on after that.
 pub async fn begin_terms(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
     loop {
         let term = leadership.until_new_term().await;
@@ -41,7 +40,7 @@ pub async fn begin_terms(client: Client, cluster: Arc<Cluster>, leadership: Lead
 /// By kind, the newest version that the API server has.
 async fn newest_versions(client: &Client) -> kube::Result<BTreeMap<Kind, u64>> {
     let mut newest = BTreeMap::new();
-    for kind in REQUESTS {
+    for kind in MADE_ONCE_FOR {
         let requests = Api::<DynamicObject>::all_with(client.clone(), &kind.resource());
         // Without a version in the question the answer is the newest, never one out of a cache.
         let version = match requests.list_metadata(&ListParams::default().limit(1)).await {

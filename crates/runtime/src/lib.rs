@@ -55,6 +55,10 @@ pub struct Runtime {
     bug: Option<Bug>,
 }
 
+/// The kinds for whose objects something is made once. A new leader has to know their newest versions
+/// ([`Runtime::becomes_leader`]).
+pub const MADE_ONCE_FOR: [Kind; 3] = [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminSchedule];
+
 /// A bug planted by a test: replaces the plan about an object.
 pub type Bug = fn(&State, &Key, Plan) -> Plan;
 

@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 const TENANTS: usize = 4;
-/// A real Velero needs about six seconds for each backup, however small it is.
+/// Few: where nacre does not end its pauses, a real Velero begins one of them a minute.
 const EACH: usize = 3;
 const TIMEOUT: Duration = Duration::from_mins(10);
 

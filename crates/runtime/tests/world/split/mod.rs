@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api::Kind;
 use planner::{Action, Key, Plan, Target};
-use runtime::{Bug, Failure, Flight, Request, Runtime};
+use runtime::{Bug, Failure, Flight, MADE_ONCE_FOR, Request, Runtime};
 use serde_json::Value;
 
 use super::nacre::{list_into, observe, started, wake_by_policy};
@@ -336,8 +336,7 @@ impl Split {
     /// nacre becomes leader after another instance, whose last writes it may be yet to observe.
     pub(crate) fn becomes_leader(&mut self) {
         let newest = self.real.version;
-        let kinds = [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminSchedule];
-        self.runtime.becomes_leader(kinds.map(|kind| (kind, newest)).into());
+        self.runtime.becomes_leader(MADE_ONCE_FOR.map(|kind| (kind, newest)).into());
     }
 
     /// Whether nacre has observed an object of this name.
